@@ -21,6 +21,8 @@ OLDEST, NEWEST = (3, 11), (3, 14)
 MPI = {".venv": ("busbw[mpi]",), ".venv-mpich": ("mpich>=5,<6",), ".venv-impi": ("impi-rt>=2021.15,<2022",)}
 # Holds the oldest versions of the dependencies that are allowed; newer interpreters have no wheels of them.
 OF_OLDEST, LAST_WITH_WHEELS = ".venv-mpich", (3, 12)
+# For tests of the extra `train`, and what `.venv/.torch` holds where there is no such build.
+TORCH, NO_TORCH = "torch==2.13.0+cpu", "none: pip finds no build for CPUs"
 GOALS = {
     "run": ((".venv",), ()),
     "test": ((".venv", ".venv-mpich", ".venv-impi"), ("dev",)),
@@ -179,6 +181,23 @@ def install_atheris(project: dict) -> None:
     stamp.write_text(wanted)
 
 
+def install_torch() -> None:
+    """Install PyTorch for CPUs where pip finds such a build; the tests of `busbw train proxy` say when it is not here.
+
+    The version has `+cpu` in it: no other build has, and the one with CUDA is 5 GB.
+    """
+    stamp = ROOT / ".venv" / ".torch"
+    if stamp.exists() and stamp.read_text() == digest_of([], TORCH):
+        return
+    say("installing PyTorch for CPUs into .venv")
+    command = [str(ROOT / ".venv" / "bin" / "python"), "-m", "pip", "-q", "install", "--no-compile"]
+    if succeeds([*command, "--only-binary", ":all:", TORCH]):
+        stamp.write_text(digest_of([], TORCH))
+    else:
+        say("pip finds no build of PyTorch for CPUs: busbw train proxy stays untested")
+        stamp.write_text(NO_TORCH)
+
+
 def main(goal: str) -> None:
     """Do what one goal of the Makefile needs."""
     check_version()
@@ -192,6 +211,8 @@ def main(goal: str) -> None:
     for environment in environments:
         make_environment(environment)
         install(environment, wheel, wheel_digest, project, groups)
+    if goal == "test":
+        install_torch()
     if goal == "fuzz":
         install_atheris(project)
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from busbw.model.scaling import ScalingReport
     from busbw.model.topology import NodeView, TopologyComparison
     from busbw.model.train.plan import TrainPlan
+    from busbw.model.train.proxy import ProxyResult
     from busbw.model.train.trace import TrainReadReport
     from busbw.model.verdict import ExplainedVerdict
 
@@ -351,6 +352,17 @@ def scaling(*sources: str, **asked: Any) -> "ScalingReport":  # noqa: ANN401 - s
     from busbw.api.scaling_reports import scaling as drawn
 
     return drawn(ScalingRequest(sources=sources, **asked))
+
+
+def train_proxy(workload: str, directory: "Path | str", **asked: Any) -> "ProxyResult":  # noqa: ANN401 - see `asked`
+    """Train a small transformer for real and return what was measured: `busbw train proxy`. Needs PyTorch.
+
+    `asked`: the fields of `ProxyRequest`.
+    """
+    from busbw.api.training.proxying import ProxyRequest
+    from busbw.api.training.proxying import train_proxy as trained
+
+    return trained(ProxyRequest(workload=workload, directory=Path(directory), **asked), lambda _line: None).result
 
 
 def train_read(*sources: str, **asked: Any) -> "TrainReadReport":  # noqa: ANN401 - see `asked`

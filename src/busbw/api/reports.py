@@ -30,6 +30,8 @@ from busbw.model.gates import PointRow
 from busbw.model.run import Run
 from busbw.model.scaling import SCALING_SCHEMA, ScalingReport
 from busbw.model.settings import JobEnvironment, Setting, Settings
+from busbw.model.train.plan import TrainPlan
+from busbw.model.train.proxy import ProxyResult
 from busbw.show.exports import registry
 from busbw.show.exports.rows import ROW_SCHEMA, Export, export_of_import, export_of_run
 from busbw.show.page.pictures import ImportSubject, Picture, ReportSubject, labels_of
@@ -303,6 +305,14 @@ def scaling(path: Path) -> ScalingReport:
     content = read_whole(path, _MOST_BYTES)
     codec.check_schema(content, SCALING_SCHEMA, where=str(path))
     return codec.decode(content, ScalingReport, where=str(path))
+
+
+def step(path: Path) -> TrainPlan | ProxyResult:
+    """Return what `busbw train plan --json` or `busbw train proxy` wrote. Raises InputError for something else."""
+    content = read_whole(path, _MOST_BYTES)
+    if b'"gradient_norms"' in content:
+        return codec.decode(content, ProxyResult, where=str(path))
+    return codec.decode(content, TrainPlan, where=str(path))
 
 
 def export(directory: Path, form: str) -> bytes:

@@ -9,11 +9,12 @@ import click
 from busbw.api.reports import comparison as read_comparison
 from busbw.api.reports import page_of
 from busbw.api.reports import scaling as read_scaling
+from busbw.api.reports import step as read_step
 from busbw.base.errors import InputError
 from busbw.base.text import printable
 from busbw.base.units import format_size
 from busbw.show.figures.axes import Theme
-from busbw.show.page.panels import FIGURE_NAMES, FigureName, comparison_svg, import_svg, runs_svg, scaling_svg
+from busbw.show.page.panels import FIGURE_NAMES, FigureName, comparison_svg, import_svg, runs_svg, scaling_svg, step_svg
 from busbw.store.files import write_whole
 
 _USUAL_FIGURES: tuple[FigureName, ...] = ("time", "busbw")
@@ -90,6 +91,12 @@ def report(
 )
 @_COMPARISON
 @_SCALING
+@click.option(
+    "--step",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="What `busbw train plan --json` printed, or result.json of `busbw train proxy`.",
+)
 @click.option("--dark", is_flag=True, help="Light lines on dark ground.")
 def plot(
     run_names: tuple[str, ...],
@@ -97,15 +104,18 @@ def plot(
     figures: tuple[str, ...],
     comparison: Path | None,
     scaling: Path | None,
+    step: Path | None,
     dark: bool,
 ) -> None:
-    """Draw the curves of one RUN [default: last] or of several, an import, a comparison, or scaling, as SVG or PNG."""
-    if sum((bool(run_names or figures), comparison is not None, scaling is not None)) > 1:
-        raise click.UsageError("one drawing is of runs, of a comparison or of scaling: name one of them")
+    """Draw one RUN [default: last] or several, an import, a comparison, scaling, or a training step, as SVG or PNG."""
+    if sum((bool(run_names or figures), comparison is not None, scaling is not None, step is not None)) > 1:
+        raise click.UsageError("one drawing is of runs, a comparison, scaling or a step: name one of them")
     if comparison is not None:
         _plot_comparison(comparison, output, dark=dark)
     elif scaling is not None:
         _plot_scaling(scaling, output, dark=dark)
+    elif step is not None:
+        _plot_step(step, output, dark=dark)
     else:
         _plot_results(run_names, output, figures, dark=dark)
 
@@ -141,6 +151,19 @@ def _plot_scaling(path: Path, output: Path, *, dark: bool) -> None:
     """Draw what `busbw scaling --json` wrote."""
     _check_picture(output)
     _write_picture(scaling_svg(read_scaling(path).views, _theme(dark=dark)), output)
+
+
+def _plot_step(path: Path, output: Path, *, dark: bool) -> None:
+    """Draw where the time of a training step goes."""
+    from busbw.model.train.proxy import ProxyResult
+    from busbw.show.figures.training import measured_step_figure, planned_step_figure
+
+    _check_picture(output)
+    found = read_step(path)
+    figure = measured_step_figure(found) if isinstance(found, ProxyResult) else planned_step_figure(found)
+    if figure is None:
+        raise InputError("the plan has no time of a step", where=str(path), hint="busbw train plan --step-time SECONDS")
+    _write_picture(step_svg(figure, _theme(dark=dark)), output)
 
 
 def _theme(*, dark: bool) -> Theme:

@@ -9,7 +9,7 @@ from typing import Literal
 from busbw.base.value import Integer, Value
 from busbw.model.finding import Finding
 
-SCALING_SCHEMA = 3
+SCALING_SCHEMA = 4
 
 # What the axis counts.
 Axis = Literal["nodes", "gpus", "ranks", "cores"]
@@ -211,6 +211,19 @@ class StepCheck(Value, kw_only=True, frozen=True):
     words: str
 
 
+class ScalingLoss(Value, kw_only=True, frozen=True):
+    """What a job of training loses against the base of its line: shares of what a token costs there in GPU time."""
+
+    line: str
+    at: Integer
+    base: Integer
+    # communication (that nothing hides) and rest add up to more.
+    more: float
+    communication: float
+    rest: float
+    words: str
+
+
 class Scaling(Value, kw_only=True, frozen=True):
     """One figure: lines that may stand beside each other."""
 
@@ -229,6 +242,8 @@ class Scaling(Value, kw_only=True, frozen=True):
     notes: tuple[str, ...] = ()
     # Of training jobs: printed throughputs held against printed steps. () in what schema 2 wrote.
     checks: tuple[StepCheck, ...] = ()
+    # Where jobs say how much of a step they wait for communication. () in what schema 3 wrote.
+    losses: tuple[ScalingLoss, ...] = ()
 
 
 class ScalingVerdict(Value, kw_only=True, frozen=True):

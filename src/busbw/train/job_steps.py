@@ -1,16 +1,20 @@
 """The steps of one job out of the lines of a log: ranks told apart, restarts found, two jobs refused, times made."""
 
 import math
+from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import lt, sub
+from typing import TypeVar
 
 from busbw.base.errors import InputError
 from busbw.model.train.reading import RankSteps, Restart, StepWork, TimeBasis
 from busbw.stats.distributions import median
 from busbw.train.reading.rows import NO_RANK, StepRows
 
+_V = TypeVar("_V")
 # A line of another rank comes so many lines late at most.
 _LATEST = 64
 # Jumps to and fro that are no accident.
@@ -39,10 +43,12 @@ class JobSteps:
     rounding_s: float
     stride: int
     planned: int | None
-    # What rows say of batches, TFLOP/s and utilisation, by the places above; 0 and NaN: nothing.
+    # What rows say of batches, TFLOP/s and utilisation, by the places above; 0, NaN and (): nothing.
     batches: tuple[int, ...]
     flops: tuple[float, ...]
     mfu: tuple[float, ...]
+    # Of each step's time, what was waited for collectives; NaN and (): not said.
+    waited: tuple[float, ...]
     notes: tuple[str, ...]
 
 
@@ -72,24 +78,17 @@ def job_steps(rows: StepRows, work: StepWork, source: str) -> JobSteps:
     main = max(streams, key=lambda rank: len(streams[rank].places))
     stream = streams[main]
     times, basis, words, notes = _times(rows, stream, work)
-    kept = [at for at, time_s in enumerate(times) if time_s is not None and math.isfinite(time_s) and time_s > 0]
-    wrong = [at for at, time_s in enumerate(times) if time_s is not None and not (math.isfinite(time_s) and time_s > 0)]
-    places = [stream.places[at] for at in kept]
-    new_place = {at: number for number, at in enumerate(kept)}
-    starts = sorted(
-        {
-            next((new_place[at] for at in range(start, len(times)) if at in new_place), len(kept))
-            for start in stream.starts
-        }
-    )
-    numbers = [rows.numbers[place] for place in stream.places]
-    steps = Counter(later - before for before, later in pairwise(numbers) if later > before)
+    kept, wrong = _possible(times)
+    places = _at(stream.places, kept)
+    starts = sorted({bisect_left(kept, start) for start in stream.starts})
+    numbers = _at(rows.numbers, stream.places)
+    steps = Counter(each for each in map(sub, numbers[1:], numbers) if each > 0)
     if stream.repeats:
         notes.append(f"{stream.repeats} lines say a step again, as several ranks do: of each step the slowest counts")
     return JobSteps(
-        numbers=tuple(rows.numbers[place] for place in places),
-        times_s=tuple(value for value in (times[at] for at in kept) if value is not None),
-        lines=tuple(rows.lines[place] for place in places),
+        numbers=_at(rows.numbers, places),
+        times_s=tuple(value for value in _at(times, kept) if value is not None),
+        lines=_at(rows.lines, places),
         starts=tuple(start for start in starts if start < len(kept)) or (0,),
         restarts=stream.restarts,
         ranks=_ranks(rows, streams, work),
@@ -100,11 +99,31 @@ def job_steps(rows: StepRows, work: StepWork, source: str) -> JobSteps:
         rounding_s=_rounding_s(rows, basis),
         stride=steps.most_common(1)[0][0] if steps else 1,
         planned=next((total for total in reversed(rows.totals) if total), None),
-        batches=tuple(batches[place] for place in places),
-        flops=tuple(1e12 * rows.tflops[place] for place in places),
-        mfu=tuple(rows.mfu[place] / 100 for place in places),
+        batches=_at(batches, places),
+        flops=tuple(1e12 * rows.tflops[place] for place in places) if _prints(rows.tflops) else (),
+        mfu=tuple(rows.mfu[place] / 100 for place in places) if _prints(rows.mfu) else (),
+        waited=tuple(rows.waited[place] / rows.values[place] for place in places) if _prints(rows.waited) else (),
         notes=tuple(notes),
     )
+
+
+def _at(column: Sequence[_V], places: Sequence[int]) -> tuple[_V, ...]:
+    """Return the values at some places, which ascend: of a long log mostly all of them."""
+    return tuple(column) if len(places) == len(column) else tuple(column[place] for place in places)
+
+
+def _prints(column: Sequence[float]) -> bool:
+    """Whether anything stands in a column: a form that does not print it leaves NaN in every row."""
+    return not all(map(math.isnan, column))
+
+
+def _possible(times_s: Sequence[float | None]) -> tuple[Sequence[int], Sequence[int]]:
+    """Return the places with a time above zero, and those with one that cannot be; the rest has none."""
+    known = [time_s for time_s in times_s if time_s is not None]
+    if len(known) == len(times_s) and math.isfinite(sum(known)) and min(known) > 0:
+        return range(len(times_s)), ()
+    kept = [at for at, time_s in enumerate(times_s) if time_s is not None and 0 < time_s < math.inf]
+    return kept, [at for at, time_s in enumerate(times_s) if time_s is not None and not 0 < time_s < math.inf]
 
 
 def _one_job(rows: StepRows, source: str) -> None:
@@ -132,6 +151,10 @@ def _one_job(rows: StepRows, source: str) -> None:
 
 def _stream(rows: StepRows, places: Sequence[int], source: str) -> _Stream:
     """Return the lines of one rank with each step once. Raises InputError where numbers jump to and fro."""
+    numbers = _at(rows.numbers, places)
+    if all(map(lt, numbers, numbers[1:])):
+        # One start, each step once: as most logs are.
+        return _Stream(tuple(places), (0,), (), 0)
     kept: list[int] = []
     starts, restarts = [0], list[Restart]()
     at_of: dict[int, int] = {}
@@ -176,7 +199,7 @@ def _stream(rows: StepRows, places: Sequence[int], source: str) -> _Stream:
 
 def _times(rows: StepRows, stream: _Stream, work: StepWork) -> tuple[list[float | None], TimeBasis, str, list[str]]:
     """Return the seconds of each place of a stream (None: it has none), how they follow, and what to know of it."""
-    form, values = rows.form, [rows.values[place] for place in stream.places]
+    form, values = rows.form, _at(rows.values, stream.places)
     if form.unit in ("ms", "s"):
         factor = 1e-3 if form.unit == "ms" else 1.0
         return [value * factor for value in values], "printed", form.words, []

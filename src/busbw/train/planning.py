@@ -38,6 +38,7 @@ from busbw.train.timing import (
     terms_of,
     timed_calls,
 )
+from busbw.train.two_level import alltoall_choices
 from busbw.train.what_if import SCALED, JobChange, read_change, scaled_answer
 from busbw.train.workloads import configuration_for
 
@@ -207,6 +208,7 @@ def plan_step(
         published=_held(job, estimate.step_s if estimate is not None else None),
         orders=_orders(job, machine, terms, layers_s),
         what_if=_what_ifs(job, machine, terms, constant, what_if),
+        alltoalls=alltoall_choices(collectives, machine.answer),
         findings=(
             *findings_of_source(job.workload, configuration, layout),
             *findings_of_plan(layout, collectives, memory_bytes, has, platform.id),

@@ -26,11 +26,13 @@ from busbw.model.scaling import (
     Observation,
     Scaling,
     ScalingEstimate,
+    ScalingLoss,
     ScalingReport,
     ScalingSeries,
     ScalingVerdict,
     StepCheck,
 )
+from busbw.train.scaling_losses import CostOfJob, scaling_losses
 
 _SEQUENCES = ("seqlen", "seq", "seq_len", "sequence", "sequence_length", "seq_length")
 _BATCHES = ("gbs", "batch", "global_batch", "global_batch_size")
@@ -51,6 +53,8 @@ class StepResult:
     settings: tuple[tuple[str, str], ...]
     step_s: ScalingEstimate | None
     tokens_per_s: ScalingEstimate | None
+    # Of a step, the share of communication that nothing hides; None: not told.
+    exposed: ScalingEstimate | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -107,13 +111,39 @@ def train_scaling(results: Sequence[StepResult], asked: ScaleQuestion) -> Scalin
     view = application_view(found, axis=axis, kind=kind, base=base, ignored=ignored, against=asked.against)
     names = _line_names(found, axis, ignored)
     checks = [replace(check, at=getattr(each, axis), line=names[each.source]) for each, check in checked]
+    losses = _losses(results, found, tokens, view, names)
     view = replace(
         view,
-        notes=(*view.notes, *_notes(view, checks, asked, has_tokens=all(tokens), told=asked.kind is not None)),
+        losses=losses,
+        notes=(
+            *(each.words for each in losses),
+            *view.notes,
+            *_notes(view, checks, asked, has_tokens=all(tokens), told=asked.kind is not None),
+        ),
         checks=tuple(checks),
     )
     findings = findings_of(view)
     return ScalingReport(verdict=_verdict(view, verdict_of((view,), findings)), views=(view,), findings=findings)
+
+
+def _losses(
+    results: Sequence[StepResult],
+    found: Sequence[Observation],
+    tokens: Sequence[int | None],
+    view: Scaling,
+    names: Mapping[str, str],
+) -> tuple[ScalingLoss, ...]:
+    """Return what losses are made of, of jobs that say their exposed communication."""
+    jobs = [
+        CostOfJob(
+            line=names[each.source], at=at, gpus=each.gpus, tokens=amount, step_s=result.step_s.value,
+            exposed=result.exposed,
+        )
+        for result, each, amount in zip(results, found, tokens, strict=True)
+        if result.exposed is not None and result.step_s is not None and amount and each.gpus
+        if (at := getattr(each, view.axis)) is not None
+    ]  # fmt: skip
+    return scaling_losses(jobs, {each.label: each.base for each in view.series if each.base is not None}, view.axis)
 
 
 def _tokens(result: StepResult, asked: ScaleQuestion) -> int | None:

@@ -179,6 +179,9 @@ def _tensor_parallel(c: _Context) -> Iterator[Call]:
     size, text = c.activation_bytes, "s b / CP x h x bytes"
     m = c.micro_batches
     if not p.sequence_parallel:
+        # Parts of experts are summed as those of a block are; with sequence parallelism they are gathered below.
+        if c.model.experts is not None and c.model.experts.tensor_parallel:
+            blocks += c.stage.expert_layers
         calls = m * (2 * blocks + int(c.stage.first) + int(c.stage.last))
         yield Call(
             name="sums of tensor parallelism", collective="all_reduce", size_bytes=size, calls=calls,

@@ -75,6 +75,7 @@ def training_log(
         work=batch,
         window=window,
         throughput=throughput,
+        exposed=_exposed(steps, places),
         long_steps=slow,
         restarts=steps.restarts,
         ranks=steps.ranks,
@@ -254,6 +255,15 @@ def _missing(work: StepWork, printed_flops: float | None) -> Sequence[str]:
     if needs:
         lacking.append(f"model FLOP/s utilisation cannot be told: give {listed(needs)}")
     return lacking
+
+
+def _exposed(steps: JobSteps, places: range) -> ScalingEstimate | None:
+    """Return the share of a step that was waited for collectives: the median over the window with its interval."""
+    known = sorted(share for share in steps.waited[places.start : places.stop] if 0 <= share <= 1)
+    if not known:
+        return None
+    low, high = median_interval(known) or (known[0], known[-1])
+    return ScalingEstimate(value=median(known), low=low, high=high, basis="samples")
 
 
 def _middle(values: Sequence[float]) -> float | None:

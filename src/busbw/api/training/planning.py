@@ -91,7 +91,7 @@ def plan_training(request: TrainRequest) -> TrainPlan:
         raise InputError(f"{leaf_nodes} nodes on a leaf switch", where="--leaf-nodes", hint="--leaf-nodes 32")
     here = find_platform(request.platform, site_files()).platform
     measured = tuple(each for name in request.measured for each in _measured(name, here))
-    machine = _machine(request.platform, measured, leaf_nodes)
+    machine = named_machine(request.platform, measured, leaf_nodes)
     job = job_of(workload, request.gpus, request.dtype, request.order)
     constant = _constant(request, job, machine)
     why = f"no step of {workload.id} in {job.dtype} is published: give one of your own, --step-time SECONDS"
@@ -108,10 +108,13 @@ def _constant(request: TrainRequest, job: TrainJob, machine: TrainMachine) -> Co
     row = fitted_row(job.workload, job.dtype)
     if row is None:
         return None
-    return constant_of_row(job.workload, row, _machine(row.platform), machine)
+    return constant_of_row(job.workload, row, named_machine(row.platform), machine)
 
 
-def _machine(name: str, measured: tuple[MeasuredCollective, ...] = (), leaf_nodes: int | None = None) -> TrainMachine:
+def named_machine(
+    name: str, measured: tuple[MeasuredCollective, ...] = (), leaf_nodes: int | None = None
+) -> TrainMachine:
+    """Return a platform by any of its names, ready to be asked. Raises InputError for one that there is not."""
     site = site_files()
     return machine_of(find_platform(name, site).platform, facts_of_gpus(all_platforms(site)), measured, leaf_nodes)
 

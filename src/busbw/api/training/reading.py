@@ -5,18 +5,22 @@ from itertools import chain
 
 from msgspec.structs import replace
 
+from busbw.api.training.planning import named_machine, workload_of
 from busbw.base.errors import InputError
 from busbw.base.units import format_time
 from busbw.base.value import Integer, Value
 from busbw.model.scaling import ScalingEstimate
 from busbw.model.train.reading import StepColumns, StepThroughput, StepWork, TrainingLog
 from busbw.model.train.trace import InspectorLog, TraceShare, TrainReadReport
+from busbw.model.train.workload import DataType
 from busbw.store import sources
 from busbw.train.job_steps import job_steps
 from busbw.train.overlap import trace_share
+from busbw.train.planning import job_of
 from busbw.train.reading import documents, inspector, kineto
 from busbw.train.reading.reader import StepReader
 from busbw.train.reading.rows import StepRows
+from busbw.train.stated import StatedJob, network_share, stated_work
 from busbw.train.step_times import training_log
 
 _HEAD_BYTES = 65_536
@@ -33,6 +37,10 @@ class TrainReadRequest(Value, kw_only=True, frozen=True):
     gpus: Integer | None = None
     flops_per_step: float | None = None
     peak_tflops: float | None = None
+    # The workload that the jobs ran, by name or file, in which data type, and the platform they ran on.
+    workload: str | None = None
+    dtype: DataType | None = None
+    platform: str | None = None
 
     def work(self) -> StepWork:
         """Return the work that was given. Raises InputError for what is not above zero."""
@@ -62,8 +70,8 @@ def train_read(asked: TrainReadRequest) -> TrainReadReport:
     """Return what each file says. Raises InputError for one that cannot be read or holds nothing of a training job."""
     if not asked.sources:
         raise InputError("nothing to read", hint="busbw train read LOG..., a trace, or - for standard input")
-    given = asked.work()
-    found = [read_source(source, given) for source in asked.sources]
+    given, stated = asked.work(), stated_job(asked.workload, asked.dtype, asked.platform)
+    found = [read_source(source, given, stated) for source in asked.sources]
     return TrainReadReport(
         logs=tuple(each for each in found if isinstance(each, TrainingLog)),
         traces=tuple(each for each in found if isinstance(each, TraceShare)),
@@ -71,8 +79,29 @@ def train_read(asked: TrainReadRequest) -> TrainReadReport:
     )
 
 
-def read_source(source: str, given: StepWork) -> TrainingLog | TraceShare | InspectorLog:
-    """Return what one file says. Raises InputError."""
+def stated_job(workload: str | None, dtype: DataType | None, platform: str | None) -> StatedJob | None:
+    """Return what is said of a job beside its log; None: nothing. Raises InputError for what there is not."""
+    if workload is None:
+        if dtype is not None or platform is not None:
+            raise InputError("a data type or a platform without a workload", hint="--workload FILE.toml says what ran")
+        return None
+    found = workload_of(workload)
+    chosen = job_of(found, None, dtype).dtype
+    machine = named_machine(platform) if platform is not None else None
+    return StatedJob(workload=found, name=workload, dtype=chosen, machine=machine)
+
+
+def read_source(
+    source: str, given: StepWork, stated: StatedJob | None = None
+) -> TrainingLog | TraceShare | InspectorLog:
+    """Return what one file says, with what is said of its job. Raises InputError."""
+    found = _read(source, given, stated)
+    if stated is None or not isinstance(found, TrainingLog):
+        return found
+    return replace(found, network=network_share(found, stated))
+
+
+def _read(source: str, given: StepWork, stated: StatedJob | None) -> TrainingLog | TraceShare | InspectorLog:
     with sources.opened(source) as file:
         blocks = file.blocks()
         first = next(blocks, b"")
@@ -86,13 +115,14 @@ def read_source(source: str, given: StepWork) -> TrainingLog | TraceShare | Insp
         if documents.is_trainer_state(head):
             content = _whole(first, blocks, source, documents.MOST_BYTES)
             _check(file, source)
-            return _of_mean(documents.read_trainer_state(content, source), given, source, len(content))
+            mean = documents.read_trainer_state(content, source)
+            return _of_mean(mean, _filled(given, stated), source, len(content))
         if documents.is_metrics_table(head):
             text = _whole(first, blocks, source, documents.MOST_BYTES)
             rows = documents.read_metrics_table(text.decode("utf-8", "replace"), source)
-            log = _of_rows(rows, given, source, (rows.garbled, rows.first_garbled))
+            log = _of_rows(rows, _filled(given, stated), source, (rows.garbled, rows.first_garbled))
             return replace(log, bytes_read=len(text), lines_read=text.count(b"\n"))
-        log = _of_log(chain((first,), blocks), given, source)
+        log = _of_log(chain((first,), blocks), given, source, stated)
         problem = (f"the file was not read to its end: {file.problem}",) if file.problem is not None else ()
         return replace(log, notes=(*log.notes, *problem)) if problem else log
 
@@ -112,18 +142,18 @@ def _whole(first: bytes, blocks: Iterator[bytes], source: str, most_bytes: int) 
     return b"".join(parts)
 
 
-def _of_log(blocks: Iterator[bytes], given: StepWork, source: str) -> TrainingLog:
+def _of_log(blocks: Iterator[bytes], given: StepWork, source: str, stated: StatedJob | None) -> TrainingLog:
     reader = StepReader(source=source)
     for block in blocks:
         reader.feed(block)
     reader.finish()
-    printed = reader.settings.work(source)
+    work = _filled(_joined(given, reader.settings.work(source)), stated)
     rows = reader.rows()
     notes = [f"the log prints more than one {words}: the last counts" for words in reader.settings.contradictions()]
     if reader.lines.cut:
         notes.append("a line of more than 64 MiB was read in part")
     if rows is not None:
-        log = _of_rows(rows, _joined(given, printed), source, reader.garbled(), notes)
+        log = _of_rows(rows, work, source, reader.garbled(), notes)
     elif reader.mean is not None:
         mean = documents.RunMean(
             runtime_s=reader.mean.runtime_s,
@@ -131,7 +161,7 @@ def _of_log(blocks: Iterator[bytes], given: StepWork, source: str) -> TrainingLo
             flops_per_step=None,
             losses=0,
         )
-        log = _of_mean(mean, _joined(given, printed), source, 0)
+        log = _of_mean(mean, work, source, 0)
     else:
         raise _nothing(reader, source)
     return replace(log, bytes_read=reader.lines.bytes, lines_read=reader.lines.lines)
@@ -157,6 +187,10 @@ def _nothing(reader: StepReader, source: str) -> InputError:
         where=source,
         hint="other programs: busbw scaling --pattern 'step time: {s_per_step} s' --name 'run-{gpus}'",
     )
+
+
+def _filled(work: StepWork, stated: StatedJob | None) -> StepWork:
+    return work if stated is None else stated_work(work, stated)
 
 
 def _joined(given: StepWork, printed: StepWork) -> StepWork:

@@ -7,8 +7,9 @@ from busbw.api.training.reading import read_source
 from busbw.base.errors import InputError
 from busbw.base.value import Integer, Value
 from busbw.formats.scaling_table import MOST_BYTES, is_table, read_table, results_in
-from busbw.model.scaling import Axis, ScalingReport
+from busbw.model.scaling import Axis, ScalingEstimate, ScalingReport
 from busbw.model.train.reading import StepWork, TrainingLog
+from busbw.model.train.trace import TraceShare
 from busbw.store import sources
 from busbw.train.scaling import TOKENS_PER_S, ScaleQuestion, StepResult, of_table, train_scaling
 
@@ -83,6 +84,8 @@ def _results(source: str, asked: TrainScaleRequest) -> tuple[StepResult, ...]:
 def _of_log(source: str, asked: TrainScaleRequest) -> StepResult:
     given = StepWork(sequence_length=asked.sequence_length, global_batch=asked.global_batch)
     log = read_source(source, given)
+    if isinstance(log, TraceShare):
+        return _of_trace(log, given)
     if not isinstance(log, TrainingLog) or log.window is None:
         raise InputError(
             "neither a table nor a log with the times of steps",
@@ -103,4 +106,25 @@ def _of_log(source: str, asked: TrainScaleRequest) -> StepResult:
         settings=tuple((name, str(value)) for name, value in work if value is not None),
         step_s=log.window.step_s,
         tokens_per_s=None,
+        exposed=log.exposed,
+    )
+
+
+def _of_trace(trace: TraceShare, given: StepWork) -> StepResult:
+    """Return the job that a trace is of. Raises InputError where it has no steps, or does not say its GPUs."""
+    if not trace.has_steps or trace.gpus is None:
+        raise InputError(
+            "a trace without steps or without the number of GPUs",
+            where=trace.source,
+            hint="profile with a schedule, and call step() of the profiler in each step",
+        )
+    work = (("seqlen", given.sequence_length), ("gbs", given.global_batch))
+    return StepResult(
+        source=str(Path(trace.source)),
+        gpus=trace.gpus,
+        nodes=None,
+        settings=tuple((name, str(value)) for name, value in work if value is not None),
+        step_s=trace.step_s,
+        tokens_per_s=None,
+        exposed=ScalingEstimate(value=trace.exposed),
     )

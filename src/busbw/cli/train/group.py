@@ -4,6 +4,7 @@ import click
 
 from busbw.cli.train.logs import read, scale
 from busbw.cli.train.planning import list_, make, plan, script, show
+from busbw.cli.train.proxying import proxy
 
 
 @click.group()
@@ -11,5 +12,5 @@ def train() -> None:
     """Training jobs: what a step communicates and takes, what logs and traces say, how jobs scale."""
 
 
-for command in (list_, show, make, plan, script, read, scale):
+for command in (list_, show, make, plan, script, proxy, read, scale):
     train.add_command(command)

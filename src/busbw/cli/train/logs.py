@@ -17,6 +17,11 @@ from busbw.model import codec
 @click.option("--gpus", type=int, metavar="N", help="GPUs of the job.")
 @click.option("--flops-per-step", type=float, metavar="X", help="Model FLOPs of a step over all GPUs.")
 @click.option("--peak-tflops", type=float, metavar="X", help="Peak of one GPU for the data type, in TFLOP/s.")
+@click.option("--workload", metavar="NAME|FILE.toml", help="What ran: fills what the log does not say.")
+@click.option(
+    "--dtype", type=click.Choice(("bf16", "fp16", "fp32", "fp8")), help="What matrices are multiplied in there."
+)
+@click.option("--platform", metavar="ID", help="Where it ran: the peak, and what the network may take of the step.")
 @JSON
 def read(*, as_json: bool, **asked: Any) -> None:  # noqa: ANN401 - as click gives them
     """Say what logs and traces of training jobs tell: seconds a step, tokens a second, exposed communication.
@@ -59,8 +64,9 @@ def read(*, as_json: bool, **asked: Any) -> None:  # noqa: ANN401 - as click giv
 def scale(*, as_json: bool, **asked: Any) -> None:  # noqa: ANN401 - as click gives them
     """Hold training jobs of several sizes against each other: efficiency, and how systems differ.
 
-    RUN is a log that `busbw train read` reads and that says its GPUs, or a table: gpus, step_s, tokens_per_s, seqlen,
-    gbs, and columns that tell lines apart. Numbers stand for all that they could have been rounded from. What --json
+    RUN is a log or a trace that `busbw train read` reads and that says its GPUs, or a table: gpus, step_s,
+    tokens_per_s, seqlen, gbs, and columns that tell lines apart. Numbers stand for all that they could have been
+    rounded from. Where jobs say what communication they wait for, a loss is split by it. What --json
     prints `busbw report --scaling` draws.
 
     Exit code 0: told, with notes at most; 1: findings; 2: bad input; 4: nothing can be told beyond the numbers.

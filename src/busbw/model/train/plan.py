@@ -132,6 +132,25 @@ class WhatIf(Value, kw_only=True, frozen=True):
     words: str | None = None
 
 
+class AlltoallChoice(Value, kw_only=True, frozen=True):
+    """An all-to-all of the step in one level and in two: times of one call where both were measured, else the shape."""
+
+    name: str
+    size_bytes: Integer
+    ranks: Integer
+    ranks_per_node: Integer
+    nodes: Integer
+    # none: two levels are the same exchange here.
+    basis: Literal["measured", "shape", "none"]
+    linear_s: float | None
+    two_level_s: float | None
+    # Of a step, less is better.
+    change_s: float | None
+    words: str
+    # Why no time is computed.
+    refuted: str | None
+
+
 class TrainPlan(Value, kw_only=True, frozen=True):
     """Everything that is known of a step before it runs."""
 
@@ -169,6 +188,7 @@ class TrainPlan(Value, kw_only=True, frozen=True):
     published: tuple[HeldStep, ...]
     orders: tuple[OrderCost, ...]
     what_if: tuple[WhatIf, ...]
+    alltoalls: tuple[AlltoallChoice, ...] = ()
     findings: tuple[Finding, ...]
     notes: tuple[str, ...]
 

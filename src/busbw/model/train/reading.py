@@ -110,6 +110,27 @@ class StepThroughput(Value, kw_only=True, frozen=True):
     missing: tuple[str, ...] = ()
 
 
+class NetworkShare(Value, kw_only=True, frozen=True):
+    """What the plan of the job says that the network takes of a step that was measured. Shares are of that step."""
+
+    workload: str
+    platform: str
+    # Communication that nothing hides, as it is measured or expected of such machines; the pipeline's bubble.
+    exposed_s: float
+    exposed: float
+    bubble: float
+    # The collective with most of it, and where it runs; None: nothing is exposed.
+    largest: str | None
+    largest_group: str | None
+    largest_s: float | None
+    # Model FLOP/s utilisation if none of it were left; None: utilisation is not known.
+    mfu_without: float | None
+    # Changes of the network and what a step takes then, less one: less is better.
+    changes: tuple[tuple[str, float], ...]
+    # Collectives of which only a bound by line rates is known, so that more may be exposed.
+    bounds: tuple[str, ...] = ()
+
+
 class TrainingLog(Value, kw_only=True, frozen=True):
     """One log: who wrote it, its steps, and what they come to."""
 
@@ -127,6 +148,10 @@ class TrainingLog(Value, kw_only=True, frozen=True):
     # Where only a whole run has a time: seconds of a step on average, start and pauses with it.
     mean_step_s: ScalingEstimate | None = None
     throughput: StepThroughput
+    # Of a step of the window, the share that a rank waited for collectives, where the program prints it.
+    exposed: ScalingEstimate | None = None
+    # Where the workload and the platform were given.
+    network: NetworkShare | None = None
     long_steps: LongSteps | None = None
     restarts: tuple[Restart, ...] = ()
     ranks: tuple[RankSteps, ...] = ()

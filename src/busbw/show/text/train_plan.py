@@ -37,6 +37,11 @@ def train_plan_text(plan: TrainPlan) -> None:
     for each in plan.what_if:
         if each.step_s is None and each.words is not None:
             say(out, Text(printable(f"{each.change}: {each.words}")), indent=2)
+    for choice in (each for each in plan.alltoalls if each.basis != "none"):
+        out.print()
+        say(out, Text(printable(f"{choice.name}, one level or two: {choice.words}")))
+        if choice.refuted is not None:
+            say(out, Text(printable(choice.refuted), style="dim"), indent=2)
     if plan.published:
         out.print()
     for held in plan.published:

@@ -43,6 +43,8 @@ def _log(out: Console, log: TrainingLog) -> None:
         say(out, Text(f"steps     {spark(_thinned(log.columns.times_s))}"))
     for line in _told(log):
         say(out, Text(printable(line)))
+    for line in _network(log):
+        say(out, Text(printable(line)))
     for missing in log.throughput.missing:
         say(out, Text(printable(f"cannot tell: {missing}")))
     for note in log.notes:
@@ -75,6 +77,8 @@ def _facts(log: TrainingLog) -> Iterator[tuple[str, str, str]]:
         yield "MFU printed", f"{100 * through.printed_mfu:.1f} %", "by the program's own peak and formula"
     if through.mfu is not None:
         yield "MFU", _share(through.mfu), through.mfu_formula or ""
+    if log.exposed is not None:
+        yield "exposed", _share(log.exposed), "of a step waited for collectives, as the program printed it"
 
 
 def _window(window: SteadyWindow, log: TrainingLog) -> Iterator[tuple[str, str, str]]:
@@ -121,6 +125,28 @@ def _thinned(values: tuple[float, ...]) -> list[float]:
     """Return at most so many values that a line shows: of each stretch the largest."""
     each = -(-len(values) // _SPARKS)
     return [max(values[at : at + each]) for at in range(0, len(values), each)]
+
+
+def _network(log: TrainingLog) -> Iterator[str]:
+    """Yield what the plan of the job says of the network, the answer first."""
+    share = log.network
+    if share is None:
+        return
+    without = f": without it {100 * share.mfu_without:.1f} % MFU" if share.mfu_without is not None else ""
+    yield (
+        f"the network: {percent(share.exposed)} of this step is communication that nothing hides, by the plan of "
+        f"{share.workload} on {share.platform}{without}"
+    )
+    if share.largest is not None and share.largest_s is not None:
+        yield f"  most of it: {share.largest} ({share.largest_group}), {precise_time(share.largest_s)} a step"
+    if share.bubble > 0:
+        yield f"  the pipeline's bubble: {percent(share.bubble)}"
+    told = [f"{change} {100 * part:+.1f} %" for change, part in share.changes]
+    if told:
+        yield f"  a step with {', with '.join(told)}"
+    if share.bounds:
+        yield f"  only bounds are known of {listed(share.bounds)}: more may be exposed"
+    yield "  expected, not measured: --measured of busbw train plan, or a trace, says what it is"
 
 
 def _told(log: TrainingLog) -> Iterator[str]:

@@ -39,6 +39,8 @@ class StepReader:
     bars: ProgressBars = field(default_factory=ProgressBars)
     events: MlperfEvents = field(default_factory=MlperfEvents)
     mean: PrintedMean | None = None
+    # The form that every line of the last block had; None: it had others.
+    _dense: StepRows | None = None
     _rows: tuple[StepRows, ...] = field(default_factory=lambda: tuple(StepRows(form=form) for form in STEP_FORMS))
 
     def feed(self, block: bytes) -> None:
@@ -53,16 +55,24 @@ class StepReader:
         if not block:
             return
         first_line = self.lines.lines + 1
+        if self._dense is not None and self._dense.take_block(block, first_line):
+            # Each of its lines is a step: there is nothing else in it.
+            self._bounded(self._dense)
+            self.lines.lines += block.count(b"\n")
+            return
+        self._dense = None
         for rows in self._rows:
-            if rows.form.mark not in block or rows.take_block(block, first_line):
+            if rows.form.mark not in block:
+                continue
+            if rows.take_block(block, first_line):
+                self._dense = rows
                 continue
             line, counted = first_line, 0
             for start, text in marked(block, rows.form.mark):
                 line += block.count(b"\n", counted, start)
                 counted = start
                 rows.take(text, line, rank_of(text))
-            if len(rows.numbers) > MOST_STEPS:
-                raise InputError(f"more than {MOST_STEPS} steps", where=self.source)
+            self._bounded(rows)
         self.settings.look(block, first_line)
         self.bars.look(block, first_line)
         self.events.look(block, first_line, self.settings)
@@ -73,6 +83,10 @@ class StepReader:
                 rate = float(match["rate"])
                 self.mean = PrintedMean(runtime_s=float(match["runtime"]), steps_per_s=rate, line=line)
         self.lines.lines += block.count(b"\n")
+
+    def _bounded(self, rows: StepRows) -> None:
+        if len(rows.numbers) > MOST_STEPS:
+            raise InputError(f"more than {MOST_STEPS} steps", where=self.source)
 
     def rows(self) -> StepRows | None:
         """Return the steps of the one program of this log; None: there is none.

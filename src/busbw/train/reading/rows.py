@@ -1,7 +1,9 @@
 """Steps as they were read, in columns: a log of a day has half a million."""
 
 from array import array
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from busbw.train.reading.lines import LONGEST_LINE_BYTES, has_ranks
 from busbw.train.reading.step_forms import StepForm, decimals, stamp_of
@@ -15,6 +17,7 @@ MOST_STEPS = 5_000_000
 
 
 _NO_NUMBER = float("nan")
+_N = TypeVar("_N", int, float)
 
 
 @dataclass(slots=True)
@@ -40,6 +43,8 @@ class StepRows:
     # Tokens a second of one device, and samples a second of all.
     tokens: "array[float]" = field(default_factory=lambda: array("d"))
     samples: "array[float]" = field(default_factory=lambda: array("d"))
+    # What the rank waited for collectives, in the unit of the value.
+    waited: "array[float]" = field(default_factory=lambda: array("d"))
     # Digits behind the point: the fewest of the first values, and so how coarse the print is.
     decimals: int = 99
     # Half of what the last digit, or a clock of whole seconds, leaves open; None: `decimals` tell it.
@@ -91,13 +96,14 @@ class StepRows:
         self.values.extend(map(float, values))
         self.lines.extend(range(first_line, first_line + count))
         self.ranks.extend(array("q", [NO_RANK]) * count)
-        self.decimals = min(self.decimals, *(max(decimals(text), 0) for text in values[:_MOST_FOR_DIGITS]))
+        if len(self.numbers) - count < _MOST_FOR_DIGITS:
+            self.decimals = min(self.decimals, *(max(decimals(text), 0) for text in values[:_MOST_FOR_DIGITS]))
         for name in self.form.more:
             texts = columns.get(name, (b"",) * count)
             if name in _WHOLE:
-                getattr(self, name).extend(int(text) if text else 0 for text in texts)
+                _extend(getattr(self, name), texts, int, 0)
             else:
-                getattr(self, name).extend(float(text) if text else _NO_NUMBER for text in texts)
+                _extend(getattr(self, name), texts, float, _NO_NUMBER)
         return True
 
     def add(
@@ -124,7 +130,7 @@ class StepRows:
             column = getattr(self, name)
             if not column:
                 column.extend(array("q", bytes(8 * count)))
-        for name in ("stamps", "tflops", "mfu", "tokens", "samples"):
+        for name in ("stamps", "tflops", "mfu", "tokens", "samples", "waited"):
             column = getattr(self, name)
             if not column:
                 column.extend(array("d", [_NO_NUMBER]) * count)
@@ -132,6 +138,16 @@ class StepRows:
             if rate > 0 and not self.batches[place]:
                 self.batches[place] = _batch_of_rate(rate, self.values[place])
         return self
+
+
+def _extend(column: "array[_N]", texts: Sequence[bytes], read: Callable[[bytes], _N], nothing: _N) -> None:
+    """Add what texts say to a column; most columns say the same in every line, or something in each."""
+    if texts.count(texts[0]) == len(texts):
+        column.extend(array(column.typecode, [read(texts[0]) if texts[0] else nothing]) * len(texts))
+    elif b"" not in texts:
+        column.extend(map(read, texts))
+    else:
+        column.extend(read(text) if text else nothing for text in texts)
 
 
 def _batch_of_rate(samples_per_s: float, time_s: float) -> int:

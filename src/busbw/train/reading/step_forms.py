@@ -17,6 +17,9 @@ mfu: 0.17%`, where tps is tokens a second of one GPU; in 2024 it was called wps.
 
 MaxText: src/maxtext/common/metric_logger.py, `completed step: 9, seconds: 5.667, TFLOP/s/device: 134.924,
 Tokens/s/device: 8672.758`; in 2023 `TFLOP/s:`.
+
+busbw's own transformer (busbw/rank/training/program.py): `busbw proxy step 3/20 | step time (ms): 107.104898 |
+communication (ms): 42.457993 | loss: 6.058447 | ...`, where communication is what the rank waited for.
 """
 
 import re
@@ -53,7 +56,8 @@ _MEGATRON = re.compile(
     rb"(?:[^\n]*?consumed samples:[ \t]{1,20}(?P<consumed>\d{1,18}) \|)?"
     rb"[^\n]*?elapsed time per iteration \(ms\): (?P<value>" + _NUMBER + rb")(?=[ /|\n]|$)"
     rb"(?:[^\n]*?throughput per GPU \(TFLOP/s/GPU\): (?P<tflops>" + _NUMBER + rb"))?"
-    rb"(?:[^\n]*?global batch size:[ \t]{1,20}(?P<batches>\d{1,9}))?"
+    # Up to it by what it is not: faster than trying it at each place.
+    rb"(?:[^g\n]*+(?:g(?!lobal batch size:)[^g\n]*+)*+global batch size:[ \t]{1,20}(?P<batches>\d{1,9}))?"
 )
 _NEMO = re.compile(
     rb"(?:global_batch_size: (?P<batches>\d{1,9}) \| )?"
@@ -81,6 +85,10 @@ _MAXTEXT = re.compile(
     rb"completed step: (?P<step>\d{1,12}), seconds: (?P<value>" + _NUMBER + rb")(?=[,\s]|$)"
     rb"(?:[^\n]{0,80}?TFLOP/s(?:/device)?: (?P<tflops>" + _NUMBER + rb"))?"
     rb"(?:, Tokens/s/device: (?P<tokens>" + _NUMBER + rb"))?"
+)
+_PROXY = re.compile(
+    rb"busbw proxy step (?P<step>\d{1,12})/(?P<totals>\d{1,12}) \| step time \(ms\): (?P<value>" + _NUMBER + rb") \|"
+    rb" communication \(ms\): (?P<waited>" + _NUMBER + rb")(?= \|)"
 )
 STEP_FORMS = (
     StepForm(
@@ -128,6 +136,15 @@ STEP_FORMS = (
         unit="tokens/s/GPU",
         words="tokens of a step over wps and GPUs",
         has_stamp=True,
+        weight=3,
+    ),
+    StepForm(
+        program="busbw train proxy",
+        mark=b"busbw proxy step ",
+        more=("totals", "waited"),
+        patterns=(_PROXY,),
+        unit="ms",
+        words="step time, as printed",
         weight=3,
     ),
     StepForm(

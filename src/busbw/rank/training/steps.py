@@ -1,0 +1,186 @@
+"""The steps of one process: data, forward, backward, update; the log that `busbw train read` reads, and the result.
+
+Rank 0 alone writes, and nothing before every rank has found what it needs.
+"""
+
+import os
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+from busbw.base.errors import InputError
+from busbw.model import codec
+from busbw.model.train.proxy import LOG_NAME, PLAN_NAME, RESULT_NAME, ProxyCall, ProxyPlan, ProxyResult
+from busbw.rank.training.communication import CallKind, CallTally, Groups, Meter
+from busbw.rank.training.transformer import Transformer
+from busbw.rank.training.updating import Updater
+from busbw.stats.distributions import median
+
+_SETTINGS = ("NCCL_", "TORCH_", "NVSHMEM_", "GLOO_", "UCX_", "CUDA_", "OMP_")
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a process computes, and the settings that it was given."""
+
+    device: str
+    settings: tuple[tuple[str, str], ...]
+
+
+def _settings() -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith(_SETTINGS)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What one step took, and what it came to."""
+
+    step_s: float
+    tallies: dict[CallKind, CallTally]
+    loss: float
+    norm: float
+
+    @property
+    def communication_s(self) -> float:
+        """All collectives of it."""
+        return sum(each.time_s for each in self.tallies.values())
+
+
+def train(plan: ProxyPlan, rank: int, device: torch.device, device_name: str) -> None:
+    """Train as planned, with every other process. Raises InputError where the folder is there already."""
+    on_gpu = device.type == "cuda"
+    groups = Groups(plan, rank, Meter(has_events=on_gpu))
+    model = Transformer.drawn(plan, groups, device)
+    updater = Updater(model, plan, groups)
+    places: list[_Place] = [_Place("", ())] * plan.ranks
+    dist.all_gather_object(places, _Place(device_name, _settings()))
+    log = _Log(plan, device_name) if rank == 0 else None
+    steps = []
+    for number in range(1, plan.steps + 1):
+        steps.append(_step(model, updater, _tokens(plan, rank, number)))
+        if log is not None:
+            log.step(number, steps[-1])
+    if log is not None:
+        log.finish(_result(plan, places, steps, groups, on_gpu=on_gpu))
+
+
+def _step(model: Transformer, updater: Updater, batches: list[torch.Tensor]) -> _Step:
+    """Do one step, from when all processes are there until this one's device is done."""
+    plan, meter, on_gpu = model.plan, model.groups.meter, model.groups.meter.has_events
+    dist.barrier()
+    if on_gpu:
+        torch.cuda.synchronize()
+    begin_s = time.perf_counter()
+    loss = torch.zeros(1, device=model.device)
+    for batch in batches:
+        part = model.loss(batch.to(model.device))
+        part.backward()
+        loss += part.detach()
+        updater.add()
+    tokens = plan.global_batch * plan.sequence
+    norm = updater.finish(tokens)
+    if on_gpu:
+        torch.cuda.synchronize()
+    step_s = time.perf_counter() - begin_s
+    # Each rank of TP has the whole loss of its tokens.
+    dist.all_reduce(loss)
+    return _Step(step_s, meter.taken(), float(loss) / (plan.tp * tokens), norm)
+
+
+def _tokens(plan: ProxyPlan, rank: int, step: int) -> list[torch.Tensor]:
+    """Return this process's micro-batches of a step: sequences that count on by 1 to 3, drawn by their number."""
+    dp = next(each for each in plan.groups if each.kind == "DP")
+    place = next(ranks.index(rank) for ranks in dp.ranks if rank in ranks)
+    found = []
+    for number in range(plan.accumulation):
+        first = (number * plan.dp + place) * plan.micro_batch
+        rows = []
+        for sequence in range(first, first + plan.micro_batch):
+            generator = torch.Generator().manual_seed(plan.seed * 2**40 + step * plan.global_batch + sequence)
+            start, stride = torch.randint(1, 2**30, (2,), generator=generator).tolist()
+            rows.append((start + torch.arange(plan.sequence + 1) * (1 + stride % 3)) % plan.model.vocabulary)
+        found.append(torch.stack(rows))
+    return found
+
+
+class _Log:
+    """The files of rank 0."""
+
+    def __init__(self, plan: ProxyPlan, device: str) -> None:
+        self._folder = Path(plan.directory)
+        self._plan = plan
+        try:
+            self._folder.mkdir(parents=True)
+        except FileExistsError as error:
+            raise InputError(
+                "it is there already", where=plan.directory, hint="-o a folder that is not there"
+            ) from error
+        except OSError as error:
+            raise InputError(f"cannot make it: {error.strerror}", where=plan.directory, hint="-o DIR") from error
+        (self._folder / PLAN_NAME).write_bytes(codec.encode_pretty(plan))
+        self._file = (self._folder / LOG_NAME).open("w", encoding="utf-8")
+        # In the words in which Megatron-LM prints its settings.
+        for name, value in (
+            ("seq_length", plan.sequence), ("global_batch_size", plan.global_batch), ("world_size", plan.ranks),
+            ("tensor_model_parallel_size", plan.tp), ("expert_model_parallel_size", plan.ep), ("dtype", plan.dtype),
+        ):  # fmt: skip
+            self._say(f"  {name} {'.' * (48 - len(name))} {value}")
+        self._say(f"  device {'.' * 42} {device}")
+
+    def step(self, number: int, step: _Step) -> None:
+        """Write the line of a step."""
+        self._say(
+            f"busbw proxy step {number}/{self._plan.steps} | step time (ms): {step.step_s * 1e3:.6f} | communication "
+            f"(ms): {step.communication_s * 1e3:.6f} | loss: {step.loss:.6f} | gradient norm: {step.norm:.4f}"
+        )
+
+    def _say(self, line: str) -> None:
+        self._file.write(line + "\n")
+        self._file.flush()
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()
+
+    def finish(self, result: ProxyResult) -> None:
+        """Write the result."""
+        self._file.close()
+        (self._folder / RESULT_NAME).write_bytes(codec.encode_pretty(result))
+
+
+def _result(plan: ProxyPlan, places: list[_Place], steps: list[_Step], groups: Groups, *, on_gpu: bool) -> ProxyResult:
+    first = len(steps) // 2
+    counted = steps[first:]
+    kinds = dict.fromkeys(kind for step in counted for kind in step.tallies)
+    calls = [_call(kind, [step.tallies[kind] for step in counted if kind in step.tallies], groups) for kind in kinds]
+    return ProxyResult(
+        plan=plan,
+        torch=str(torch.__version__),
+        backend=str(dist.get_backend()),
+        devices=tuple(each.device for each in places),
+        settings=tuple(each for each in places[0].settings if all(each in other.settings for other in places)),
+        clock="two events around each in the stream that computes" if on_gpu else "the time in each call",
+        # As printed, so that the log and this say the same.
+        step_s=tuple(round(step.step_s, 9) for step in steps),
+        communication_s=tuple(round(step.communication_s, 9) for step in steps),
+        losses=tuple(step.loss for step in steps),
+        gradient_norms=tuple(step.norm for step in steps),
+        counted_from=first + 1,
+        median_step_s=median(sorted(step.step_s for step in counted)),
+        communication=median(sorted(step.communication_s / step.step_s for step in counted)),
+        calls=tuple(sorted(calls, key=lambda each: -each.time_s)),
+    )
+
+
+def _call(kind: CallKind, tallies: list[CallTally], groups: Groups) -> ProxyCall:
+    return ProxyCall(
+        name=kind.name,
+        group=kind.group,
+        ranks=groups.size(kind.group),
+        collective=kind.collective,
+        calls=tallies[-1].calls,
+        size_bytes=sum(each.size_bytes for each in tallies) / sum(each.calls for each in tallies),
+        time_s=median(sorted(each.time_s for each in tallies)),
+    )
