@@ -45,19 +45,36 @@ def read_change(text: str, configuration: Configuration, platform: Platform) -> 
         if key in seen:
             raise InputError(f"{key} is changed twice", where=f"--what-if {text[:80]}", hint=_HINT)
         seen.add(key)
-        found = _machine(found, key, value) if key in _OF_MACHINE else _job(found, key, value)
+        if key in _OF_MACHINE:
+            found = _machine(found, key, value)
+        else:
+            found = replace(found, configuration=_job(found.configuration, key, value, "--what-if"))
     return found
 
 
-def _job(change: JobChange, key: str, value: str) -> JobChange:
+def changed_layout(text: str, configuration: Configuration) -> Configuration:
+    """Return a configuration with a layout as `tp=2,ep=1` spells it. Raises InputError for what it may not say."""
+    known, seen = (*_OF_PARALLELISM, *_OF_BATCH), set[str]()
+    for part in text.split(","):
+        key, equals, value = part.strip().partition("=")
+        if not equals or key not in known or key in seen:
+            words = (
+                f"{key} is changed twice" if key in seen else f"{part.strip()[:60]!r} is no layout{maybe(key, known)}"
+            )
+            raise InputError(words, where="--layout", hint="--layout tp=2,ep=1")
+        seen.add(key)
+        configuration = _job(configuration, key, value, "--layout")
+    return configuration
+
+
+def _job(configuration: Configuration, key: str, value: str, where: str) -> Configuration:
     limit = _MOST_ZERO if key == "zero" else 2**20
     if _WHOLE.fullmatch(value) is None or int(value) > limit or (int(value) < 1 and key != "zero"):
-        raise InputError(f"{value[:40]!r} is no value of {key}", where="--what-if", hint=f"a whole number to {limit}")
-    configuration = change.configuration
+        raise InputError(f"{value[:40]!r} is no value of {key}", where=where, hint=f"a whole number to {limit}")
     if key in _OF_BATCH:
-        return replace(change, configuration=structs.replace(configuration, **{_OF_BATCH[key]: int(value)}))
+        return structs.replace(configuration, **{_OF_BATCH[key]: int(value)})
     parallelism = structs.replace(configuration.parallelism, **{key: int(value)})
-    return replace(change, configuration=structs.replace(configuration, parallelism=parallelism))
+    return structs.replace(configuration, parallelism=parallelism)
 
 
 def _machine(change: JobChange, key: str, value: str) -> JobChange:

@@ -1,0 +1,116 @@
+"""The plan of a step that is replayed: a start of the ranks like any other, whose points are its collectives alone."""
+
+from pathlib import Path
+
+from msgspec import structs
+
+from busbw.base.collectives import PART_ALIGNMENT_BYTES
+from busbw.base.errors import InputError
+from busbw.facts.platforms import all_platforms
+from busbw.measure.backends import registry
+from busbw.measure.backends.native_mpi import check_fits, need_of, of_busiest
+from busbw.measure.backends.native_nccl import check_gpus_fit, gpu_need_of
+from busbw.measure.plan.planning import plan as make_plan
+from busbw.model.plan import MemoryNeed, Plan, Sweep
+from busbw.model.request import Request
+from busbw.model.train.replay import StepAsked
+from busbw.model.train.workload import Configuration, Workload
+from busbw.train.planning import TrainJob, job_of
+from busbw.train.replaying import rate_of, scaled_words, step_of
+from busbw.train.what_if import changed_layout
+
+_BACKENDS = ("native-mpi", "native-nccl")
+# Of the time that is asked for; the collectives alone get the rest.
+_STEPS_SHARE = 0.5
+# What is planned before the ranks are counted: a size that any of them can exchange.
+_FIRST_BYTES = 2**20
+_LARGEST_SCALE = 2**40
+
+
+def plan_step_run(
+    request: Request, asked: StepAsked, workload: Workload, directory: Path | None, base: Path
+) -> tuple[Plan, Path]:
+    """Return the plan of a replayed step, and its run directory.
+
+    Raises InputError for a workload that cannot be laid out over these ranks, and for what cannot run here.
+    """
+    _check(request, asked, workload)
+    first = structs.replace(
+        request, collectives=("all_reduce",), smallest_bytes=_FIRST_BYTES, largest_bytes=_FIRST_BYTES, mode="stream",
+        time_limit_s=request.time_limit_s, step=asked,
+    )  # fmt: skip
+    if request.ranks is None and request.hosts is None and request.nodes is None:
+        first = structs.replace(first, ranks=min(each.gpus for each in workload.configuration))
+    made, where = make_plan(first, directory, base)
+    ranks = made.placement.ranks
+    job = _job(workload, asked, ranks)
+    gpu = made.gpus.devices[0].model if made.gpus is not None and made.gpus.devices else None
+    share_s = request.time_limit_s * _STEPS_SHARE
+    alignment_bytes = 1 if request.unaligned else PART_ALIGNMENT_BYTES
+    step, sweeps = step_of(job, asked, rate_of(asked, gpu, all_platforms()), share_s, alignment_bytes)
+    memory, tight = _memory(made, sweeps)
+    notes = (*made.notes, *job.notes, *filter(None, (scaled_words(step), tight)))
+    return (
+        structs.replace(
+            made, sweeps=sweeps, step=step, memory=memory, notes=notes,
+            sampling=structs.replace(made.sampling, time_limit_s=request.time_limit_s - share_s),
+            request=structs.replace(made.request, step=asked) if made.request is not None else None,
+        ),
+        where,
+    )  # fmt: skip
+
+
+def _check(request: Request, asked: StepAsked, workload: Workload) -> None:
+    backend = registry.find(request.backend)
+    if backend.name not in _BACKENDS:
+        raise InputError(
+            f"a step is replayed by ranks of busbw's own, not by {backend.name}",
+            where="--backend",
+            hint=f"one of: {', '.join(_BACKENDS)}",
+        )
+    if request.launcher == "sbatch":
+        raise InputError(
+            "a step is not submitted as a job: it is started inside of one", where="--launcher sbatch",
+            hint=f"sbatch --nodes 2 --wrap 'busbw train run {workload.id}'",
+        )  # fmt: skip
+    if not 1 <= asked.scale_down <= _LARGEST_SCALE:
+        raise InputError("a step is scaled down by 1 or more", where=f"--scale-down {asked.scale_down}")
+    if asked.rate_flops is not None and not 1e6 <= asked.rate_flops <= 1e18:
+        raise InputError("a rank computes at 0.000001 to 1000000 TFLOP/s", where="--rate", hint="--rate 400")
+    if asked.steps is not None and not 1 <= asked.steps <= 100_000:
+        raise InputError("1 to 100000 steps", where=f"--steps {asked.steps}")
+
+
+def _job(workload: Workload, asked: StepAsked, ranks: int) -> TrainJob:
+    """Return the job of a workload on so many ranks. Raises InputError with the nearest numbers that can be."""
+    dtype = next((each for each in ("bf16", "fp16", "fp32", "fp8") if each == asked.dtype), None)
+    job = job_of(workload, ranks, dtype, asked.order)
+    if asked.layout is None:
+        return job
+    configuration: Configuration = changed_layout(asked.layout, job.configuration)
+    return TrainJob(
+        workload=job.workload, configuration=configuration, dtype=job.dtype, order=job.order,
+        notes=(*job.notes, f"layout changed: {asked.layout}"),
+    )  # fmt: skip
+
+
+def _memory(plan: Plan, sweeps: tuple[Sweep, ...]) -> tuple[MemoryNeed, str | None]:
+    """Return what the busiest host needs, buffers of every call beside those of the points, and a note."""
+    ranks = plan.placement.ranks
+    here = max(plan.placement.ranks_of_hosts or (ranks,))
+    of_nccl = plan.gpus is not None and plan.gpu_setup is not None
+    needs = [
+        gpu_need_of(each, ranks, plan.gpu_setup, plan.gpus) if of_nccl else need_of(each, ranks)
+        for each in (sweeps, *((sweep,) for sweep in sweeps))
+    ]
+    together = MemoryNeed(
+        buffers_bytes=sum(need.buffers_bytes for need in needs),
+        overhead_bytes=needs[0].overhead_bytes,
+        scratch_bytes=needs[0].scratch_bytes,
+    )
+    need = of_busiest(together, here, ranks)
+    try:
+        note = check_gpus_fit(need, here, plan.gpus) if of_nccl else check_fits(need, plan.host, here)
+    except InputError as error:
+        raise InputError(error.cause, where=error.where, hint="--scale-down 10, or more ranks") from None
+    return need, note
