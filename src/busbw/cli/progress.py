@@ -47,7 +47,7 @@ def _plain(plan: Plan) -> Iterator[Listener]:
     def event(event: AnyEvent) -> None:
         nonlocal said_s
         if (
-            isinstance(event, RoundEnded)
+            isinstance(event, (RoundEnded, StepsEnded))
             or (isinstance(event, PointEnded) and event.turn > 0)
             or time.monotonic() - said_s > _PLAIN_EVERY_S
         ):

@@ -34,12 +34,29 @@ def _option(*names: str, **given: Any) -> GroupedOption:  # noqa: ANN401 - as cl
 
 _OWN: tuple[click.Parameter, ...] = (
     click.Argument(["workload"], metavar="WORKLOAD|FILE.toml"),
-    _option("--dtype", type=click.Choice(("bf16", "fp16", "fp32", "fp8")), help="What matrices are multiplied in [default: the first]."),
-    _option("--layout", metavar="KEY=VALUE,...", help="Another layout: tp, pp, cp, ep, vp, zero, micro_batch, global_batch."),
-    _option("--order", default=StepAsked(workload="").order, show_default=True, metavar="ORDER", help="Ranks' order, the fastest first."),
-    _option("--scale-down", type=int, default=1, show_default=True, metavar="F", help="Divide messages and computing by it."),
-    _option("--rate", "rate_tflops", type=float, metavar="TFLOPS", help="What a rank computes at [default: 40 % of the GPU's peak; on CPUs 0.1]."),
-    _option("--steps", type=int, metavar="N", help="Steps at most [default: what half of the time limit allows]."),
+    _option(
+        "--dtype", type=click.Choice(("bf16", "fp16", "fp32", "fp8")),
+        help="What matrices are multiplied in [default: the first].",
+    ),
+    _option(
+        "--layout", metavar="KEY=VALUE,...",
+        help="Another layout: tp, pp, cp, ep, vp, zero, micro_batch, global_batch.",
+    ),
+    _option(
+        "--order", default=StepAsked(workload="").order, show_default=True, metavar="ORDER",
+        help="Ranks' order, the fastest first.",
+    ),
+    _option(
+        "--scale-down", type=int, default=1, show_default=True, metavar="F",
+        help="Divide messages and computing by it.",
+    ),
+    _option(
+        "--rate", "rate_tflops", type=float, metavar="TFLOPS",
+        help="What a rank computes at [default: 40 % of the GPU's peak; on CPUs 0.1].",
+    ),
+    _option(
+        "--steps", type=int, metavar="N", help="Steps at most [default: what half of the time limit allows]."
+    ),
 )  # fmt: skip
 _REST: tuple[click.Parameter, ...] = (
     GroupedOption(["--out", "directory"], type=click.Path(path_type=Path), metavar="DIR", help="Folder for this run."),

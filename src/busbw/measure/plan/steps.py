@@ -1,5 +1,6 @@
 """The plan of a step that is replayed: a start of the ranks like any other, whose points are its collectives alone."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import structs
@@ -98,19 +99,22 @@ def _memory(plan: Plan, sweeps: tuple[Sweep, ...]) -> tuple[MemoryNeed, str | No
     """Return what the busiest host needs, buffers of every call beside those of the points, and a note."""
     ranks = plan.placement.ranks
     here = max(plan.placement.ranks_of_hosts or (ranks,))
-    of_nccl = plan.gpus is not None and plan.gpu_setup is not None
-    needs = [
-        gpu_need_of(each, ranks, plan.gpu_setup, plan.gpus) if of_nccl else need_of(each, ranks)
-        for each in (sweeps, *((sweep,) for sweep in sweeps))
-    ]
-    together = MemoryNeed(
+    gpus, setup = plan.gpus, plan.gpu_setup
+    each = (sweeps, *((sweep,) for sweep in sweeps))
+    if gpus is not None and setup is not None:
+        need = of_busiest(_together([gpu_need_of(some, ranks, setup, gpus) for some in each]), here, ranks)
+    else:
+        need = of_busiest(_together([need_of(some, ranks) for some in each]), here, ranks)
+    try:
+        return need, check_fits(need, plan.host, here) if gpus is None else check_gpus_fit(need, here, gpus)
+    except InputError as error:
+        raise InputError(error.cause, where=error.where, hint="--scale-down 10, or more ranks") from None
+
+
+def _together(needs: Sequence[MemoryNeed]) -> MemoryNeed:
+    """Return the sum of buffers that are there at once; what a rank needs besides it needs once."""
+    return MemoryNeed(
         buffers_bytes=sum(need.buffers_bytes for need in needs),
         overhead_bytes=needs[0].overhead_bytes,
         scratch_bytes=needs[0].scratch_bytes,
     )
-    need = of_busiest(together, here, ranks)
-    try:
-        note = check_gpus_fit(need, here, plan.gpus) if of_nccl else check_fits(need, plan.host, here)
-    except InputError as error:
-        raise InputError(error.cause, where=error.where, hint="--scale-down 10, or more ranks") from None
-    return need, note

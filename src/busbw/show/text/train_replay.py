@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from busbw.base.text import counted, percent, printable
-from busbw.base.units import format_rate, format_size, format_time
+from busbw.base.units import format_rate, format_size, format_time, signed_percent
 from busbw.model.plan import Plan
 from busbw.model.run import Run
 from busbw.model.train.replay import CallResult, StepPlan, StepResult
@@ -62,12 +62,10 @@ def step_lines(plan: Plan) -> None:
 def _laid_out(out: Console, plan: Plan, step: StepPlan) -> None:
     experts = f"; EP {step.ep}, so experts have {counted(step.expert_dp, 'replica')}" if step.ep > 1 else ""
     ranks = plan.placement.ranks
+    batches = "1 micro-batch" if step.accumulation == 1 else f"{step.accumulation} micro-batches"
+    layout = f"{ranks} ranks = TP {step.tp} x PP {step.pp} x CP {step.cp} x DP {step.dp}{experts}; {batches} a step"
     lines = [
-        f"{step.workload}, {step.dtype}: {ranks} ranks = TP {step.tp} x PP {step.pp} x CP {step.cp} x DP {step.dp}"
-        f"{experts}; {counted(step.accumulation, 'micro-batch')} a step"
-        if step.accumulation == 1
-        else f"{step.workload}, {step.dtype}: {ranks} ranks = TP {step.tp} x PP {step.pp} x CP {step.cp} x DP {step.dp}"
-        f"{experts}; {step.accumulation} micro-batches a step",
+        f"{step.workload}, {step.dtype}: {layout}",
         f"computing: {step.flops:.3g} FLOPs of a rank in a step at {step.rate_flops / 1e12:.3g} TFLOP/s "
         f"({step.rate_words}), {format_time(step.compute_s)}"
         + (f" scaled down by {step.asked.scale_down}" if step.asked.scale_down > 1 else ""),
@@ -89,11 +87,16 @@ def _parts(out: Console, step: StepResult, plan: StepPlan) -> None:
             f"{format_time(step.rest_s)}",
         ),
     )
+    late = step.compute_s / plan.compute_s - 1 if plan.compute_s > 0 else 0.0
+    if abs(late) > _LATE_SHARE:
+        cause = "waits for the host to start it are in it" if step.product_s is not None else "processors were shared"
+        say(out, Text(f"computing took {signed_percent(late)} of the time that was planned, possibly as {cause}"))
     if step.product_s is not None:
-        late = step.compute_s / plan.compute_s - 1 if plan.compute_s > 0 else 0.0
-        say(out, Text(f"one product {format_time(step.product_s)}; computing took {late:+.0%} of what was planned"))
+        say(out, Text(f"one matrix product takes {format_time(step.product_s)} alone"))
 
 
+# From here on a step's computing is not the one that was planned.
+_LATE_SHARE = 0.05
 # With fewer columns the name of a call is left to --json.
 _WIDTH_FOR_NAMES = 110
 
@@ -102,7 +105,7 @@ def _calls(step: StepResult, width: int) -> Table:
     columns = [("of", "left"), ("collective", "left"), ("size", "right"), ("calls", "right"), ("alone", "right")]
     columns += [("in step", "right"), ("exposed", "right"), ("busbw alone", "right"), ("in step", "right")]
     wide = width >= _WIDTH_FOR_NAMES
-    table = plain_table(*columns, *((("what", "left"),) if wide else ()))
+    table = plain_table(*columns, *((("what", "wrap"),) if wide else ()))
     for each in sorted(step.calls, key=lambda call: -call.busy_s):
         table.add_row(
             each.group, each.collective, format_size(each.size_bytes), str(each.calls),
