@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Literal
 
 from busbw import _core
 from busbw.model.train.replay import ReplayedCall, StepPlan
 
 _S_TO_NS = 1e9
+Act = Literal["compute", "call", "begin", "finish"]
 
 
 @dataclass(frozen=True, order=True, slots=True, kw_only=True)
@@ -17,10 +19,24 @@ class _Event:
     position: float
     begins: bool
     number: int
-    act: str
+    act: Act
 
 
-def moves_of(step: StepPlan) -> list[_core.StepMove]:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Move:
+    """Computing for a time, or something about one call of the plan."""
+
+    act: Act
+    which: int = 0
+    time_ns: int = 0
+
+
+def core_moves(step: StepPlan) -> list[_core.StepMove]:
+    """Return the moves of one step for the loops of the core."""
+    return [_core.StepMove(act=one.act, which=one.which, time_ns=one.time_ns) for one in moves_of(step)]
+
+
+def moves_of(step: StepPlan) -> list[Move]:
     """Return the moves of one step; computing is spread evenly, and so are the calls of each kind over their phase."""
     events = sorted(event for number, call in enumerate(step.calls) for event in _events(step, number, call))
     micro_ns = step.compute_s / step.accumulation * _S_TO_NS
@@ -29,12 +45,12 @@ def moves_of(step: StepPlan) -> list[_core.StepMove]:
     for event in events:
         due_ns = round(event.position * micro_ns)
         if due_ns > passed_ns:
-            moves.append(_core.StepMove(act="compute", which=0, time_ns=due_ns - passed_ns))
+            moves.append(Move(act="compute", time_ns=due_ns - passed_ns))
             passed_ns = due_ns
-        moves.append(_core.StepMove(act=event.act, which=event.number, time_ns=0))
+        moves.append(Move(act=event.act, which=event.number))
     rest_ns = round(step.compute_s * _S_TO_NS) - passed_ns
     if rest_ns > 0:
-        moves.append(_core.StepMove(act="compute", which=0, time_ns=rest_ns))
+        moves.append(Move(act="compute", time_ns=rest_ns))
     return moves
 
 

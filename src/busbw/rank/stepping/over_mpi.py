@@ -6,7 +6,7 @@ from busbw import _core
 from busbw.model.train.replay import StepPlan
 from busbw.rank.attribution import Buffers, make_exchange
 from busbw.rank.mpi_bench import MpiBench
-from busbw.rank.stepping.moves import moves_of
+from busbw.rank.stepping.moves import core_moves
 from busbw.rank.stepping.replay import Taker
 
 
@@ -19,7 +19,7 @@ def taker_of(bench: MpiBench, step: StepPlan) -> Taker:
         pattern = _core.pattern(seed=0, ranks=sweep.partners(world.ranks), dtype=sweep.dtype, op=sweep.op)
         _core.settle(exchange, pattern)
         exchanges.append(exchange)
-    moves = moves_of(step)
+    moves = core_moves(step)
 
     def take(count: int) -> Sequence[_core.StepTimes]:
         return _core.replay(

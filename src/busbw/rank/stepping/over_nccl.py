@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from busbw import _core
 from busbw.model.train.replay import StepPlan
 from busbw.rank.nccl.buffers import NcclBuffers
-from busbw.rank.stepping.moves import moves_of, shortest_ns
+from busbw.rank.stepping.moves import core_moves, shortest_ns
 
 if TYPE_CHECKING:
     from busbw.rank.nccl.bench import NcclBench
@@ -25,7 +25,7 @@ def taker_of(bench: "NcclBench", step: StepPlan) -> "tuple[Taker, int]":
         _core.nccl_settle(bench.exchange_of(sweep, size_bytes, buffers, bench.gpus), bench.pattern_of(sweep, 0))
         exchanges.append(bench.exchange_of(sweep, size_bytes, buffers, (streams[sweep.within],)))
     load = _load(bench.gpus[0], shortest_ns(step), bench.setup.load_side)
-    replay = _core.NcclReplay(load, exchanges=exchanges, moves=moves_of(step))
+    replay = _core.NcclReplay(load, exchanges=exchanges, moves=core_moves(step))
 
     def take(count: int) -> Sequence[_core.StepTimes]:
         return replay.run(bench.bench, count=count)
