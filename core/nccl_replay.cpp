@@ -63,7 +63,7 @@ void NcclReplay::start(const StepMove& move, const Marks& marks, std::uint64_t c
     record(marks.ended, own);
 }
 
-void NcclReplay::put(const NcclBench& bench, std::uint64_t step) const {
+void NcclReplay::put(const NcclBench& bench, std::vector<std::uint64_t>& calls) const {
     const cuda_stream computing = gpu_->load_stream();
     record(begins_, computing);
     for (std::size_t number = 0; number < moves_.size(); ++number) {
@@ -72,10 +72,10 @@ void NcclReplay::put(const NcclBench& bench, std::uint64_t step) const {
         switch (move.act) {
             case StepAct::compute: load_->products(marks.products); break;
             case StepAct::call:
-                start(move, marks, step);
+                start(move, marks, calls[move.which]++);
                 wait_for(marks.ended, computing);
                 break;
-            case StepAct::begin: start(move, marks, step); break;
+            case StepAct::begin: start(move, marks, calls[move.which]++); break;
             case StepAct::finish: wait_for(marks_[began_at_[number]].ended, computing); break;
         }
         record(marks.passed, computing);
@@ -112,10 +112,11 @@ std::vector<StepTimes> NcclReplay::run(const NcclBench& bench, std::size_t count
     std::vector<StepTimes> taken;
     taken.reserve(count);
     std::vector<nanoseconds> ends(1);
+    std::vector<std::uint64_t> calls(exchanges_.size());
     for (std::size_t step = 0; step < count; ++step) {
         bench.gate->meet(0);
         gpu_->use();
-        put(bench, step);
+        put(bench, calls);
         // The streams of all exchanges wait for the last move, and are waited for with an eye on NCCL.
         for (const NcclExchange* exchange : exchanges_) {
             if (!moves_.empty()) {

@@ -35,7 +35,8 @@ class NcclReplay {
     };
 
     void start(const StepMove& move, const Marks& marks, std::uint64_t call) const;
-    void put(const NcclBench& bench, std::uint64_t step) const;
+    // `calls`: how often each exchange was called before, so that calls move through its buffers.
+    void put(const NcclBench& bench, std::vector<std::uint64_t>& calls) const;
     [[nodiscard]] StepTimes times() const;
     [[nodiscard]] const Gpu& gpu_of(std::size_t which) const { return *exchanges_[which]->members()[0].gpu; }
     [[nodiscard]] nanoseconds between(const UniqueEvent& from, const UniqueEvent& to) const;

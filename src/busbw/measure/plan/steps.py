@@ -43,6 +43,11 @@ def plan_step_run(
     if request.ranks is None and request.hosts is None and request.nodes is None:
         first = structs.replace(first, ranks=min(each.gpus for each in workload.configuration))
     made, where = make_plan(first, directory, base)
+    if made.gpus is not None and made.gpus.nvrtc is None:
+        raise InputError(
+            "computing is matrix products, which NVRTC compiles, and it was not found",
+            hint="name a libnvrtc.so with --nvrtc, or: pip install nvidia-cuda-nvrtc",
+        )
     ranks = made.placement.ranks
     job = _job(workload, asked, ranks)
     gpu = made.gpus.devices[0].model if made.gpus is not None and made.gpus.devices else None
@@ -50,7 +55,9 @@ def plan_step_run(
     alignment_bytes = 1 if request.unaligned else PART_ALIGNMENT_BYTES
     step, sweeps = step_of(job, asked, rate_of(asked, gpu, all_platforms()), share_s, alignment_bytes)
     memory, tight = _memory(made, sweeps)
-    notes = (*made.notes, *job.notes, *filter(None, (scaled_words(step), tight)))
+    # What was said of the size that stood for all of them is no longer true.
+    kept = (note for note in made.notes if note != _tight(made, made.memory))
+    notes = (*kept, *job.notes, *filter(None, (scaled_words(step), tight)))
     return (
         structs.replace(
             made, sweeps=sweeps, step=step, memory=memory, notes=notes,
@@ -102,13 +109,22 @@ def _memory(plan: Plan, sweeps: tuple[Sweep, ...]) -> tuple[MemoryNeed, str | No
     gpus, setup = plan.gpus, plan.gpu_setup
     each = (sweeps, *((sweep,) for sweep in sweeps))
     if gpus is not None and setup is not None:
-        need = of_busiest(_together([gpu_need_of(some, ranks, setup, gpus) for some in each]), here, ranks)
+        # Matrices to multiply are there once.
+        setups = (setup, *(structs.replace(setup, load_side=0) for _sweep in sweeps))
+        needs = [gpu_need_of(some, ranks, how, gpus) for some, how in zip(each, setups, strict=True)]
+        need = of_busiest(_together(needs), here, ranks)
     else:
         need = of_busiest(_together([need_of(some, ranks) for some in each]), here, ranks)
     try:
-        return need, check_fits(need, plan.host, here) if gpus is None else check_gpus_fit(need, here, gpus)
+        return need, _tight(plan, need)
     except InputError as error:
         raise InputError(error.cause, where=error.where, hint="--scale-down 10, or more ranks") from None
+
+
+def _tight(plan: Plan, need: MemoryNeed) -> str | None:
+    """Return a note where memory is tight on the busiest host. Raises InputError where it is too little."""
+    here = max(plan.placement.ranks_of_hosts or (plan.placement.ranks,))
+    return check_fits(need, plan.host, here) if plan.gpus is None else check_gpus_fit(need, here, plan.gpus)
 
 
 def _together(needs: Sequence[MemoryNeed]) -> MemoryNeed:
