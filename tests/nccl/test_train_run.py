@@ -6,7 +6,7 @@ from tests.train.stepping import EIGHT
 from .harness import NcclBusbw, assert_refused
 
 FOUR = EIGHT.replace('id = "eight"', 'id = "four"').replace("gpus = 8", "gpus = 4").replace("pp = 2, ", "")
-BRIEF = ("--min-samples", 1, "--time-limit", 2, "--steps", 2, "--launcher", "processes", "--stall-timeout", 60)
+BRIEF = ("--min-samples", 1, "--time-limit", 6, "--steps", 2, "--launcher", "processes", "--stall-timeout", 60)
 
 
 def test_four_gpus_replay_groups_of_two_and_of_all(busbw: NcclBusbw) -> None:

@@ -1,14 +1,19 @@
-"""`busbw train run` over MPI on this host: replayed, stored, shown, resumed to nothing, refused."""
+"""`busbw train run` over MPI on this host: replayed, stored, shown, refused."""
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.e2e.runner import Busbw, read_run
+from tests.warm import warm_busbw
 
-from busbw.api.training.planning import TrainRequest, plan_training
+from busbw.api.training.replaying import plan_replay
 from busbw.base.errors import InputError
+from busbw.model.request import Request
+from busbw.model.train.replay import StepAsked
 
 from .stepping import EIGHT
 
@@ -55,45 +60,43 @@ def test_two_ranks_replay_a_step_that_is_stored_and_shown_again(busbw: Busbw) ->
     assert "train-toy-moe" in listed.out, listed
 
 
-def test_measured_on_other_machines_than_the_plans_is_refused(busbw: Busbw) -> None:
-    busbw("train", "run", "toy-moe", "--ranks", 2, *BRIEF, "--time-limit", 1, "--steps", 1)
-    with pytest.raises(InputError, match="nothing measured"):
-        plan_training(TrainRequest(workload="toy-moe", platform="nvidia-dgx-h100", measured=(str(busbw.directory()),)))
-
-
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("asked", "request_", "words"),
     [
-        (("nothing",), "'nothing' is no workload"),
-        (("toy-moe", "--ranks", 3), "the nearest that can"),
-        (("toy-moe", "--layout", "tp=3"), "the nearest that can: 3"),
-        (("toy-moe", "--layout", "tp=1,tp=2"), "changed twice"),
-        (("toy-moe", "--layout", "nic=2x"), "is no layout"),
-        (("toy-moe", "--scale-down", 0), "--scale-down 0"),
-        (("toy-moe", "--rate", "-1"), "--rate"),
-        (("toy-moe", "--steps", 0), "--steps 0"),
-        (("toy-moe", "--backend", "osu"), "one of: native-mpi, native-nccl"),
-        (("llama3-405b", "--ranks", 2304), "of memory"),
+        ({"workload": "nothing"}, {}, "'nothing' is no workload"),
+        ({}, {"ranks": 3}, "the nearest that can: ep = 1 or 3, or 2 or 4 GPUs"),
+        ({"layout": "tp=3"}, {}, "the nearest that can: 3"),
+        ({"layout": "tp=1,tp=2"}, {}, "tp is changed twice"),
+        ({"layout": "nic=2x"}, {}, "is no layout"),
+        ({"layout": "global_batch=1000000"}, {}, "fewer micro-batches: --layout global_batch="),
+        ({"scale_down": 0}, {}, "--scale-down 0"),
+        ({"rate_flops": -1.0}, {}, "--rate"),
+        ({"steps": 0}, {}, "--steps 0"),
+        ({}, {"backend": "osu"}, "one of: native-mpi, native-nccl"),
+        ({}, {"launcher": "sbatch"}, "sbatch --nodes 2 --wrap"),
+        ({"workload": "llama3-405b"}, {"ranks": 2304}, "--scale-down 10, or more ranks"),
     ],
 )
 def test_what_cannot_be_replayed_is_refused_before_anything_starts(
-    busbw: Busbw, arguments: tuple[object, ...], words: str
+    asked: dict[str, Any], request_: dict[str, Any], words: str
 ) -> None:
-    done = busbw("train", "run", *arguments)
+    request = Request(**{"backend": "native-mpi", "ranks": 2, **request_})
+    with pytest.raises(InputError) as caught:
+        plan_replay(request, StepAsked(**{"workload": "toy-moe", **asked}), None)
+    assert words in str(caught.value)
+    assert len(str(caught.value).splitlines()) <= 4
 
-    assert done.code == 2, done
-    assert words in done.err
-    assert len(done.err.splitlines()) <= 4, done
-    assert not busbw.runs.exists()
 
+def test_a_plan_says_which_groups_call_what_and_starts_nothing(tmp_path: Path) -> None:
+    (tmp_path / "eight.toml").write_text(EIGHT)
+    done = warm_busbw(
+        "train", "run", "./eight.toml", "--ranks", 8, *BRIEF, "--plan", cwd=tmp_path,
+        env={**os.environ, "BUSBW_RUNS": str(tmp_path / "runs")},
+    )  # fmt: skip
 
-def test_a_plan_says_which_groups_call_what_and_starts_nothing(busbw: Busbw) -> None:
-    (busbw.folder / "eight.toml").write_text(EIGHT)
-    done = busbw("train", "run", "./eight.toml", "--ranks", 8, *BRIEF, "--plan")
-
-    assert done.code == 0, done
-    assert "8 ranks = TP 2 x PP 2 x CP 1 x DP 2; EP 2" in done.out
-    rows = [line.split()[:4] for line in done.out.splitlines()]
+    assert done.returncode == 0, done
+    assert "8 ranks = TP 2 x PP 2 x CP 1 x DP 2; EP 2" in done.stdout
+    rows = [line.split()[:4] for line in done.stdout.splitlines()]
     assert ["TP", "all_gather", "2", "4"] in rows
     assert ["all", "all_reduce", "8", "1"] in rows
-    assert not busbw.runs.exists()
+    assert not (tmp_path / "runs").exists()

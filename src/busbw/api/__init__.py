@@ -315,7 +315,11 @@ def train_plan(workload: str, platform: str, **asked: Any) -> "TrainPlan":  # no
 
 
 def train_run(
-    workload: str, request: "Request", directory: Path | None = None, say: Callable[[str], None] = _silent, **asked: Any
+    workload: str,
+    request: "Request",
+    directory: Path | None = None,
+    say: Callable[[str], None] = _silent,
+    **asked: Any,  # noqa: ANN401 - see `asked`
 ) -> "Run":
     """Replay a training step and return what came of it: `busbw train run`.
 

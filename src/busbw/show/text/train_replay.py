@@ -110,7 +110,7 @@ def _calls(step: StepResult, width: int) -> Table:
         table.add_row(
             each.group, each.collective, format_size(each.size_bytes), str(each.calls),
             format_time(each.alone_s) if each.alone_s is not None else "?", format_time(each.in_step_s),
-            percent(each.exposed_s / each.busy_s) if each.busy_s > 0 else "?",
+            format_time(each.exposed_s),
             format_rate(each.alone_busbw_Bps) if each.alone_busbw_Bps is not None else "?",
             format_rate(each.in_step_busbw_Bps), *((printable(each.name),) if wide else ()),
         )  # fmt: skip
