@@ -6,7 +6,8 @@ from tests.train.stepping import EIGHT
 from .harness import NcclBusbw, assert_refused
 
 FOUR = EIGHT.replace('id = "eight"', 'id = "four"').replace("gpus = 8", "gpus = 4").replace("pp = 2, ", "")
-BRIEF = ("--min-samples", 1, "--time-limit", 6, "--steps", 2, "--launcher", "processes", "--stall-timeout", 60)
+FOUR = FOUR.replace("sequence_parallel = true, zero = 1, ", "")
+BRIEF = ("--min-samples", 1, "--time-limit", 2, "--steps", 2, "--launcher", "processes", "--stall-timeout", 60)
 
 
 def test_four_gpus_replay_groups_of_two_and_of_all(busbw: NcclBusbw) -> None:
@@ -23,6 +24,8 @@ def test_four_gpus_replay_groups_of_two_and_of_all(busbw: NcclBusbw) -> None:
         ("TP", 2, 2), ("EP", 2, 2), ("DP", 2, 2), ("all", 4, 1),
     }  # fmt: skip
     assert all(call.verified and call.busy_s > 0 for call in run.step.calls), done
+    assert run.plan.step is not None
+    assert {call.group for call in run.plan.step.calls if call.hidden_by is not None} == {"TP", "DP"}
     assert run.step.product_s is not None
     assert run.step.compute_s > 0
     assert "computing is matrix products" in done.out

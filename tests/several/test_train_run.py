@@ -17,7 +17,7 @@ def test_eight_ranks_of_four_hosts_replay_every_kind_of_group_at_once(lab: Lab, 
 
     done = on_n0(
         lab, tmp_path, "train", "run", "./eight.toml", "--hosts", "n[0-3]", "--ranks-per-node", 2, "--interface",
-        "eth0", "--backend", "native-mpi", "--bind-to", "none", "--time-limit", 4, "--steps", 3, "--min-samples", 1,
+        "eth0", "--backend", "native-mpi", "--bind-to", "none", "--time-limit", 2, "--steps", 2, "--min-samples", 1,
         "--out", tmp_path / "run",
     )  # fmt: skip
 

@@ -10,7 +10,7 @@ import pytest
 from busbw.base.errors import InputError
 from busbw.model import codec
 from busbw.model.plan import Groups
-from busbw.model.record import StepsTaken
+from busbw.model.record import Mismatch, StepsTaken
 from busbw.model.train.replay import StepAsked, StepPlan
 from busbw.rank.stepping.moves import moves_of
 from busbw.train.layout import layout_of, members
@@ -120,8 +120,9 @@ def test_a_rate_is_given_published_or_asked_for() -> None:
 
 def taken(step_ns: int, compute_ns: int, busy_ns: int, exposed_ns: int, calls: int) -> StepsTaken:
     return StepsTaken(
-        step_ns=(step_ns,), compute_ns=(compute_ns,), busy_ns=((busy_ns,) * calls,), exposed_ns=((exposed_ns,) * calls,)
-    )
+        step_ns=(step_ns,), compute_ns=(compute_ns,), busy_ns=((busy_ns,) * calls,),
+        exposed_ns=((exposed_ns,) * calls,), checked=(None,) * calls,
+    )  # fmt: skip
 
 
 def test_a_step_is_the_slowest_ranks_and_its_calls_the_mean_of_all() -> None:
@@ -134,7 +135,20 @@ def test_a_step_is_the_slowest_ranks_and_its_calls_the_mean_of_all() -> None:
     assert [call.exposed_s for call in found.calls] == pytest.approx([20.5e-9] * calls)
     first = found.calls[0]
     assert first.in_step_s == pytest.approx(40e-9 / first.calls)
-    assert not any(call.verified for call in found.calls)
+    assert all(call.verified for call in found.calls)
+
+
+def test_a_result_that_was_wrong_on_any_rank_is_wrong_and_one_that_nobody_checked_is_not_verified() -> None:
+    plan, _sweeps = planned()
+    right = taken(1000, 400, 40, 20, len(plan.calls))
+    bad = Mismatch(wrong=1, index=7, got="1", expected="2")
+    wrong = msgspec.structs.replace(right, checked=(None, bad, *right.checked[2:]))
+    found = result_of(plan, {0: [right], 1: [wrong]}, 2, ())
+    assert found is not None
+    assert [(call.verified, call.wrong_rank) for call in found.calls[:3]] == [(True, None), (False, 1), (True, None)]
+    unchecked = result_of(plan, {0: [right], 1: [msgspec.structs.replace(right, checked=())]}, 2, ())
+    assert unchecked is not None
+    assert not any(call.verified for call in unchecked.calls)
 
 
 def test_records_that_do_not_fit_the_plan_or_lack_a_rank_are_no_result() -> None:

@@ -24,7 +24,7 @@ FIELDS = {
 }  # fmt: skip
 CALL_FIELDS = {
     "name", "collective", "group", "ranks", "groups", "calls", "size_bytes", "alone_s", "alone_busbw_Bps", "in_step_s",
-    "in_step_busbw_Bps", "busy_s", "exposed_s", "verified",
+    "in_step_busbw_Bps", "busy_s", "exposed_s", "verified", "wrong_rank",
 }  # fmt: skip
 
 
@@ -36,7 +36,7 @@ def busbw(tmp_path: Path) -> Iterator[Busbw]:
 
 
 def test_two_ranks_replay_a_step_that_is_stored_and_shown_again(busbw: Busbw) -> None:
-    done = busbw("train", "run", "toy-moe", "--ranks", 2, *BRIEF, "--time-limit", 2, "--steps", 20, "--json")
+    done = busbw("train", "run", "toy-moe", "--ranks", 2, *BRIEF, "--time-limit", 6, "--steps", 20, "--json")
 
     assert done.code in {0, 1}, done
     run = read_run(busbw.directory())

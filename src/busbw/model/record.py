@@ -274,6 +274,8 @@ class StepsTaken(Record, tag="steps", kw_only=True, frozen=True):
     exposed_ns: tuple[tuple[Integer, ...], ...]
     # One matrix product alone; None where computing is a wait by the clock.
     product_ns: Integer | None = None
+    # By call: what was wrong as it was done once over poisoned buffers before the first step; (): it was not checked.
+    checked: tuple[Mismatch | None, ...] = ()
 
 
 class RoundMeasured(Record, tag="round", kw_only=True, frozen=True):

@@ -13,7 +13,7 @@ from busbw.rank.sampling import Controls, Sampled
 from busbw.rank.world import World
 
 if TYPE_CHECKING:
-    from busbw.rank.stepping.replay import Taker
+    from busbw.rank.stepping.replay import Stepper
 
 
 class TurnTaken(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,8 +47,8 @@ class Bench(Protocol):
     def measure(self, number: int, point: Point, controls: Controls) -> TurnTaken:
         """Measure one turn of one point."""
 
-    def stepper(self, step: StepPlan) -> "tuple[Taker, int | None]":
-        """Return what repeats a training step, and what one matrix product takes in nanoseconds; None: it waits."""
+    def stepper(self, step: StepPlan) -> "Stepper":
+        """Return what repeats a training step, each of its calls checked once."""
 
 
 def open_bench(plan: Plan, world: World, heart: Heart) -> Bench:

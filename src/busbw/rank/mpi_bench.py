@@ -27,7 +27,7 @@ from busbw.rank.world import same_clock
 
 if TYPE_CHECKING:
     from busbw.rank.gpu_buffers import GpuBuffers
-    from busbw.rank.stepping.replay import Taker
+    from busbw.rank.stepping.replay import Stepper
 
 _KERNELS: tuple[Kernel, ...] = ("loop", "memcpy")
 _COPY_ROUNDS = 15
@@ -239,11 +239,11 @@ class MpiBench:
         """Measure one turn of one point. Every rank calls this at the same time."""
         return measure_turn(self, number, point, controls)
 
-    def stepper(self, step: StepPlan) -> "tuple[Taker, None]":
+    def stepper(self, step: StepPlan) -> "Stepper":
         """Return what repeats a step; it computes by the clock."""
-        from busbw.rank.stepping.over_mpi import taker_of  # noqa: PLC0415 - few runs replay a step
+        from busbw.rank.stepping.over_mpi import stepper_of  # noqa: PLC0415 - few runs replay a step
 
-        return taker_of(self, step), None
+        return stepper_of(self, step)
 
 
 def measure_turn(bench: MpiBench, number: int, point: Point, controls: Controls) -> TurnTaken:

@@ -139,8 +139,8 @@ def _replay(
     from busbw.rank.stepping.replay import replay_steps  # noqa: PLC0415 - few runs replay a step
 
     heart.enter("joining")
-    taker, product_ns = bench.stepper(step)
-    return "stopped" if replay_steps(step, world, heart, journal, taker, product_ns, say) else "complete"
+    stepper = bench.stepper(step)
+    return "stopped" if replay_steps(step, world, heart, journal, stepper, say) else "complete"
 
 
 def _sweep(

@@ -196,13 +196,15 @@ def _call(
     busy_s, exposed_s = (median(sorted(_by_step(rows, steps, _mean))) for rows in (busy, exposed))
     alone = next((one for one in measurements if one.point == number and one.wrong is None), None)
     each_s = busy_s / call.calls
+    checked = [len(each[0].checked) == len(plan.calls) for each in every]
+    wrong = [rank for rank, each in enumerate(every) if checked[rank] and each[0].checked[number] is not None]
     return CallResult(
         name=call.name, collective=call.collective, group=call.group, ranks=call.ranks, groups=call.groups,
         calls=call.calls, size_bytes=call.size_bytes, alone_s=alone.median_s if alone is not None else None,
         alone_busbw_Bps=alone.busbw_Bps if alone is not None else None, in_step_s=each_s,
         in_step_busbw_Bps=busbw_Bps(COLLECTIVES[call.collective], call.size_bytes, call.ranks, each_s)
         if each_s > 0 else 0.0,
-        busy_s=busy_s, exposed_s=exposed_s, verified=alone is not None and alone.verified,
+        busy_s=busy_s, exposed_s=exposed_s, verified=all(checked) and not wrong, wrong_rank=next(iter(wrong), None),
     )  # fmt: skip
 
 

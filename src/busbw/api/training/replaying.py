@@ -1,15 +1,17 @@
 """A step's communication replayed: planned, and put together from what the ranks wrote."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from msgspec import structs
 
 from busbw.api.training.planning import workload_of
 from busbw.base.text import counted, listed, percent
-from busbw.base.units import format_time
+from busbw.base.units import format_size, format_time
+from busbw.facts.rules import finding
 from busbw.measure.plan.steps import plan_step_run
-from busbw.model.finding import Verdict
+from busbw.model.finding import Finding, Verdict
 from busbw.model.plan import Plan
 from busbw.model.record import StepsTaken
 from busbw.model.request import Request
@@ -50,7 +52,22 @@ def with_step(run: Run, directory: Path) -> Run:
     of_latest = {rank: [record for attempt, record in entries if attempt == latest] for rank, entries in steps.items()}
     found = result_of(plan.step, of_latest, plan.placement.ranks, run.measurements)
     kept = tuple(each for each in run.findings if not _OF_CURVES.fullmatch(each.code))
-    return structs.replace(run, step=found, findings=kept, verdict=_verdict(run, found))
+    return structs.replace(
+        run, step=found, findings=(*_wrong_findings(run, found), *kept), verdict=_verdict(run, found)
+    )
+
+
+def _wrong_findings(run: Run, found: StepResult | None) -> Iterator[Finding]:
+    """Yield calls that were wrong before the first step, where no collective alone was, which says so itself."""
+    if found is None or run.verdict.outcome == "wrong":
+        return
+    for call in found.calls:
+        if call.wrong_rank is not None:
+            yield finding(
+                "RUN001",
+                what=f"{call.collective} within {call.group} groups",
+                evidence=f"{call.name}, {format_size(call.size_bytes)}: rank {call.wrong_rank}, before the first step",
+            )
 
 
 def _attempt(place: str) -> int:
@@ -63,6 +80,10 @@ def _verdict(run: Run, found: StepResult | None) -> Verdict:
     assert plan is not None, "looked at by the caller"
     if run.verdict.outcome in ("wrong", "failed"):
         return run.verdict
+    wrong = [] if found is None else [each for each in found.calls if each.wrong_rank is not None]
+    if wrong:
+        where = f"{wrong[0].collective} within {wrong[0].group} groups ({wrong[0].name}) on rank {wrong[0].wrong_rank}"
+        return Verdict(outcome="wrong", sentence=f"wrong: {where} gives wrong results.", because=("RUN001",))
     unchecked = [] if found is None else [each.name for each in found.calls if not each.verified]
     if found is None or (unchecked and run.plan.sampling.verify):
         why = "no step was replayed" if found is None else f"results were not checked of {listed(unchecked)}"

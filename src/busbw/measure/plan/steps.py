@@ -26,6 +26,8 @@ _STEPS_SHARE = 0.5
 # What is planned before the ranks are counted: a size that any of them can exchange.
 _FIRST_BYTES = 2**20
 _LARGEST_SCALE = 2**40
+# A collective alone is held beside the same one in the step, where ranks wait for each other: that differs by more.
+_HALF_WIDTH = 0.05
 
 
 def plan_step_run(
@@ -61,7 +63,9 @@ def plan_step_run(
     return (
         structs.replace(
             made, sweeps=sweeps, step=step, memory=memory, notes=notes,
-            sampling=structs.replace(made.sampling, time_limit_s=request.time_limit_s - share_s),
+            sampling=structs.replace(
+                made.sampling, time_limit_s=request.time_limit_s - share_s, half_width=_HALF_WIDTH
+            ),
             request=structs.replace(made.request, step=asked) if made.request is not None else None,
         ),
         where,

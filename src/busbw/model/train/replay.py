@@ -105,7 +105,10 @@ class CallResult(Value, kw_only=True, frozen=True):
     # Of all calls of a step: until done, and what the rank, or the GPU's computing, waited for.
     busy_s: float
     exposed_s: float
+    # Whether every rank checked it before the first step, in the buffers of the step, and found every element right.
     verified: bool
+    # The first rank on which it was wrong; None: none.
+    wrong_rank: Integer | None = None
 
 
 class StepResult(Value, kw_only=True, frozen=True):

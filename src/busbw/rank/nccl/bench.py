@@ -29,7 +29,7 @@ from busbw.rank.sampling import Controls, Sampled, take_turn
 from busbw.rank.world import World, same_clock
 
 if TYPE_CHECKING:
-    from busbw.rank.stepping.replay import Taker
+    from busbw.rank.stepping.replay import Stepper
 
 _MOST_BYTES = 1 << 20
 # As NCCL 2.24 to 2.30 writes them (src/enqueue.cc, src/scheduler/symmetric_sched.cc, src/ce_coll.cc).
@@ -142,7 +142,7 @@ class NcclBench:
     def __init__(self, plan: Plan, world: World, heart: Heart) -> None:
         self.plan = plan
         self._world = world
-        self._heart = heart
+        self.heart = heart
         host, self.setup = host_of_plan(plan)
         self.libraries = open_libraries(host, self.setup)
         self.gpus = open_gpus(self.libraries, world, self.setup)
@@ -171,7 +171,7 @@ class NcclBench:
 
     def prepare(self) -> None:
         """Join the other ranks and make the buffers that all points share."""
-        self._heart.enter("joining")
+        self.heart.enter("joining")
         self._all = join(self.libraries, self.gpus, self._world, self.setup.config)
         self._groups: dict[int, tuple[_core.Communicators, _core.Communicators]] = {}
         self._within: dict[Groups, _core.Communicators] = {}
@@ -184,7 +184,7 @@ class NcclBench:
         self._register()
         self.bench = _core.nccl_bench(
             self._gate,
-            heartbeats=list(self._heart.memories),
+            heartbeats=list(self.heart.memories),
             step_ns=round(_HANG_SHARE * self.plan.job.stall_s * 1e9),
         )
         self._shared_clock = same_clock(self._world)
@@ -216,7 +216,7 @@ class NcclBench:
         rounds, sync_s = controls.sync_rounds, time.monotonic()
         clock = read_clock(self._world, shared=self._shared_clock, yields=controls.yields, rounds=rounds)
         sync_s = time.monotonic() - sync_s
-        self._heart.enter("verifying", number)
+        self.heart.enter("verifying", number)
         controls.report("verifying", 0, None, None)
         exchange = self._exchange(sweep, point.size_bytes, shift=0)
         mismatches: tuple[Mismatch | None, ...] = (None,) * len(self.gpus)
@@ -229,11 +229,11 @@ class NcclBench:
         empty_before = self._beside(point.size_bytes, controls)
         sampled = None
         if not self._wrong_anywhere(mismatches):
-            sampled = take_turn(self._world, self._heart, sampler, controls)
+            sampled = take_turn(self._world, self.heart, sampler, controls)
         empty_after = self._beside(point.size_bytes, controls)
         if self.plan.sampling.verify and sampled is not None and sampled.ended != "stopped":
             # What went wrong only now and then may have done so while the time was taken.
-            self._heart.enter("verifying")
+            self.heart.enter("verifying")
             mismatches = self._checked(exchange, sweep, self._seed(number, 2))
             sampled = None if self._wrong_anywhere(mismatches) else sampled
         after = resource.getrusage(resource.RUSAGE_SELF)
@@ -292,11 +292,11 @@ class NcclBench:
         # Exchanges alone run there, which need no kernels of ours.
         return _core.Gpu(self.libraries.cuda, self.gpus[0].facts.ordinal, code=b"")
 
-    def stepper(self, step: StepPlan) -> "tuple[Taker, int]":
-        """Return what repeats a step, and what one of its matrix products takes."""
-        from busbw.rank.stepping.over_nccl import taker_of  # noqa: PLC0415 - few runs replay a step
+    def stepper(self, step: StepPlan) -> "Stepper":
+        """Return what repeats a step; it computes by matrix products."""
+        from busbw.rank.stepping.over_nccl import stepper_of  # noqa: PLC0415 - few runs replay a step
 
-        return taker_of(self, step)
+        return stepper_of(self, step)
 
     def exchange_of(
         self, sweep: Sweep, size_bytes: int, buffers: NcclBuffers, gpus: Sequence[_core.Gpu], shift: int = 0

@@ -4,25 +4,32 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from busbw import _core
+from busbw.model.record import Mismatch
 from busbw.model.train.replay import StepPlan
 from busbw.rank.nccl.buffers import NcclBuffers
 from busbw.rank.stepping.moves import core_moves, shortest_ns
+from busbw.rank.stepping.replay import Stepper, mismatch_of
 
 if TYPE_CHECKING:
     from busbw.rank.nccl.bench import NcclBench
-    from busbw.rank.stepping.replay import Taker
 
 _LEAST_SIDE = 64
 
 
-def taker_of(bench: "NcclBench", step: StepPlan) -> "tuple[Taker, int]":
-    """Return what repeats a step, and what one matrix product takes in nanoseconds. Every rank must call this."""
+def stepper_of(bench: "NcclBench", step: StepPlan) -> Stepper:
+    """Return what repeats a step, each of its calls checked once. Every rank must call this."""
     streams = {sweep.within: bench.another_stream() for sweep in bench.plan.sweeps}
     exchanges = []
-    for sweep in bench.plan.sweeps:
+    checked: list[Mismatch | None] = []
+    for number, sweep in enumerate(bench.plan.sweeps):
+        bench.heart.enter("verifying", number)
         buffers = NcclBuffers(bench.libraries, bench.gpus, bench.setup, (sweep,), bench.ranks)
         size_bytes = sweep.sizes_bytes[0]
-        _core.nccl_settle(bench.exchange_of(sweep, size_bytes, buffers, bench.gpus), bench.pattern_of(sweep, 0))
+        tried, pattern = bench.exchange_of(sweep, size_bytes, buffers, bench.gpus), bench.pattern_of(sweep, number)
+        if bench.plan.sampling.verify:
+            (found,) = _core.nccl_verify(tried, bench.bench, pattern)
+            checked.append(mismatch_of(found))
+        _core.nccl_settle(tried, pattern)
         exchanges.append(bench.exchange_of(sweep, size_bytes, buffers, (streams[sweep.within],)))
     load = _load(bench.gpus[0], shortest_ns(step), bench.setup.load_side)
     replay = _core.NcclReplay(load, exchanges=exchanges, moves=core_moves(step))
@@ -30,7 +37,7 @@ def taker_of(bench: "NcclBench", step: StepPlan) -> "tuple[Taker, int]":
     def take(count: int) -> Sequence[_core.StepTimes]:
         return replay.run(bench.bench, count=count)
 
-    return take, load.product_ns
+    return Stepper(take=take, product_ns=load.product_ns, checked=tuple(checked))
 
 
 def _load(gpu: _core.Gpu, shortest_ns: int, most_side: int) -> _core.GpuLoad:
