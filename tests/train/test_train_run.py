@@ -74,7 +74,8 @@ def test_two_ranks_replay_a_step_that_is_stored_and_shown_again(busbw: Busbw) ->
         ({"steps": 0}, {}, "--steps 0"),
         ({}, {"backend": "osu"}, "one of: native-mpi, native-nccl"),
         ({}, {"launcher": "sbatch"}, "sbatch --nodes 2 --wrap"),
-        ({"workload": "llama3-405b"}, {"ranks": 2304}, "--scale-down 10, or more ranks"),
+        ({"workload": "llama3-405b"}, {"ranks": 2304}, "hint: fewer ranks"),
+        ({"workload": "llama3-70b", "layout": "global_batch=16"}, {"ranks": 64}, "--scale-down 10, or more ranks"),
     ],
 )
 def test_what_cannot_be_replayed_is_refused_before_anything_starts(

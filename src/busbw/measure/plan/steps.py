@@ -44,7 +44,16 @@ def plan_step_run(
     )  # fmt: skip
     if request.ranks is None and request.hosts is None and request.nodes is None:
         first = structs.replace(first, ranks=min(each.gpus for each in workload.configuration))
-    made, where = make_plan(first, directory, base)
+    try:
+        made, where = make_plan(first, directory, base)
+    except InputError as error:
+        # No size of a step can be asked for.
+        hint = (
+            error.hint
+            if error.hint is None or "-e" not in error.hint.replace(",", " ").split()
+            else "fewer ranks: --ranks"
+        )
+        raise InputError(error.cause, where=error.where, hint=hint) from None
     if made.gpus is not None and made.gpus.nvrtc is None:
         raise InputError(
             "computing is matrix products, which NVRTC compiles, and it was not found",
