@@ -15,14 +15,14 @@ from busbw.model.train.replay import StepAsked, StepPlan
 from busbw.rank.stepping.moves import moves_of
 from busbw.train.layout import layout_of, members
 from busbw.train.planning import job_of
-from busbw.train.replaying import Rate, rate_of, result_of, step_of
+from busbw.train.replaying import RankRate, rate_of, result_of, step_of
 from busbw.train.step import slowest, step_calls
 from busbw.train.workloads import read_workload, workload_named
 
 from .stepping import EIGHT
 
 GOLDEN = Path(__file__).parent / "golden" / "step_of_eight.json"
-RATE = Rate(flops=1e11, words="of the test")
+RATE = RankRate(flops=1e11, words="of the test")
 SHIPPED = ("toy-moe", "grok1-314b", "llama3-70b", "llama3-405b", "deepseek-v3-like")
 
 

@@ -591,12 +591,11 @@ def command_of(request: Request) -> tuple[str, ...]:
         words = words_of(request, _OF_THE_SWEEP)
         return (*command_words(request.fabric), *(word for each in words for word in each))
     if request.step is not None:
-        words = words_of(request, _OF_THE_STEP)
-        return ("busbw", "train", "run", *request.step.words(), *(word for each in words for word in each))
+        words = (request.step.words(), *words_of(request, _OF_THE_STEP))
+        return ("busbw", "train", "run", *(word for each in words for word in each))
     return ("busbw", "run", *request.collectives, *(word for words in words_of(request) for word in words))
 
 
-# What `busbw fabric` decides itself.
+# What `busbw fabric` and `busbw train run` decide themselves.
 _OF_THE_SWEEP = frozenset({"smallest_bytes", "largest_bytes", "time_limit_s", "verify", "ranks_per_node", "binding"})
-# And `busbw train run`.
 _OF_THE_STEP = frozenset({"smallest_bytes", "largest_bytes", "mode"})

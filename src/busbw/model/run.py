@@ -9,7 +9,7 @@ from busbw.model.machine import HostCounters
 from busbw.model.plan import Plan
 from busbw.model.record import Attribution, Hello, Kernel, Mismatch, NcclPoint, Node
 from busbw.model.request import Mode
-from busbw.model.train.replay import StepResult
+from busbw.model.train.replay import ReplayedStep
 from busbw.model.visit import Autopsy, Culprit
 
 
@@ -211,7 +211,7 @@ class Run(Value, kw_only=True, frozen=True):
     # None: every point of the plan was measured.
     unreached: Unreached | None = None
     # A training step replayed; None: there was none.
-    step: StepResult | None = None
+    step: ReplayedStep | None = None
 
 
 def label(measurement: Measurement) -> str:

@@ -13,7 +13,7 @@ from busbw.model.plan import Groups, Sweep
 from busbw.model.platform import Platform
 from busbw.model.record import StepsTaken
 from busbw.model.run import Measurement
-from busbw.model.train.replay import CallResult, ReplayedCall, StepAsked, StepPlan, StepResult
+from busbw.model.train.replay import CallResult, ReplayedCall, StepAsked, StepPlan, ReplayedStep
 from busbw.model.train.workload import DataType
 from busbw.stats.distributions import median, median_interval
 from busbw.train.layout import RankLayout, group_of, layout_of
@@ -36,24 +36,24 @@ LEFT_OUT = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Rate:
+class RankRate:
     """The FLOP/s that a rank is taken to attain, and why."""
 
     flops: float
     words: str
 
 
-def rate_of(asked: StepAsked, gpu_model: str | None, platforms: Sequence[Platform]) -> Rate:
+def rate_of(asked: StepAsked, gpu_model: str | None, platforms: Sequence[Platform]) -> RankRate:
     """Return the rate that computing is replayed at. Raises InputError where none is given and none can be assumed."""
     if asked.rate_flops is not None:
-        return Rate(flops=asked.rate_flops, words="as given")
+        return RankRate(flops=asked.rate_flops, words="as given")
     if gpu_model is None:
-        return Rate(flops=_RATE_ON_CPUS, words="assumed, as no GPU computes; --rate TFLOPS for another")
+        return RankRate(flops=_RATE_ON_CPUS, words="assumed, as no GPU computes; --rate TFLOPS for another")
     known = _accelerator(gpu_model, platforms)
     if known is None:
         raise InputError(f"what a {gpu_model} computes is not published", hint="--rate 400, in TFLOP/s of one rank")
     words = f"assumed: {_PEAK_SHARE:.0%} of the dense peak of a {gpu_model} in BF16; --rate TFLOPS for another"
-    return Rate(flops=_PEAK_SHARE * known.peak_bf16, words=words)
+    return RankRate(flops=_PEAK_SHARE * known.peak_bf16, words=words)
 
 
 def _accelerator(model: str, platforms: Sequence[Platform]) -> Accelerator | None:
@@ -67,7 +67,7 @@ def _accelerator(model: str, platforms: Sequence[Platform]) -> Accelerator | Non
 
 
 def step_of(
-    job: TrainJob, asked: StepAsked, rate: Rate, time_limit_s: float, alignment_bytes: int
+    job: TrainJob, asked: StepAsked, rate: RankRate, time_limit_s: float, alignment_bytes: int
 ) -> tuple[StepPlan, tuple[Sweep, ...]]:
     """Return the step of a job as ranks replay it, and a sweep for each of its calls.
 
@@ -145,7 +145,7 @@ def _element(call: Call, job: TrainJob) -> str:
 
 def result_of(
     plan: StepPlan, records: Mapping[int, Sequence[StepsTaken]], ranks: int, measurements: Sequence[Measurement]
-) -> StepResult | None:
+) -> ReplayedStep | None:
     """Return what the ranks took; None where not every rank has written the same steps.
 
     `records`: by rank, those of one start of the run, in the order written.
@@ -163,7 +163,7 @@ def result_of(
     calls = tuple(_call(plan, number, every, steps, measurements) for number in range(len(plan.calls)))
     exposed_s = sum(call.exposed_s for call in calls)
     products = [one.product_ns for each in every for one in each[:1] if one.product_ns is not None]
-    return StepResult(
+    return ReplayedStep(
         steps=steps, step_s=median(ordered), low_s=(interval or (ordered[0],))[0],
         high_s=(interval or (ordered[-1],))[-1], confidence=_CONFIDENCE if interval is not None else None,
         compute_s=compute_s, exposed_s=exposed_s, rest_s=max(0.0, median(ordered) - compute_s - exposed_s),

@@ -16,7 +16,7 @@ from busbw.model.plan import Plan
 from busbw.model.record import StepsTaken
 from busbw.model.request import Request
 from busbw.model.run import Run
-from busbw.model.train.replay import StepAsked, StepResult
+from busbw.model.train.replay import StepAsked, ReplayedStep
 from busbw.store import directory as directories
 from busbw.store.raw import read_records
 from busbw.train.replaying import result_of
@@ -57,7 +57,7 @@ def with_step(run: Run, directory: Path) -> Run:
     )
 
 
-def _wrong_findings(run: Run, found: StepResult | None) -> Iterator[Finding]:
+def _wrong_findings(run: Run, found: ReplayedStep | None) -> Iterator[Finding]:
     """Yield calls that were wrong before the first step, where no collective alone was, which says so itself."""
     if found is None or run.verdict.outcome == "wrong":
         return
@@ -75,7 +75,7 @@ def _attempt(place: str) -> int:
     return int(match[1]) if match is not None else 0
 
 
-def _verdict(run: Run, found: StepResult | None) -> Verdict:
+def _verdict(run: Run, found: ReplayedStep | None) -> Verdict:
     plan = run.plan.step
     assert plan is not None, "looked at by the caller"
     if run.verdict.outcome in ("wrong", "failed"):

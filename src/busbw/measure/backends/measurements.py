@@ -246,12 +246,10 @@ def _measurement(
     source: str,
 ) -> Measurement:
     first, sweep = records[0], plan.sweeps[records[0].sweep]
-    ranks = sweep.partners(plan.placement.ranks)
-    collective, partners = COLLECTIVES[sweep.collective], sweep.pair or range(len(records))
-    ordered = samples.ordered_s()
+    collective, ranks = COLLECTIVES[sweep.collective], sweep.partners(plan.placement.ranks)
+    ordered, slow = samples.ordered_s(), _slow(collective, samples)
     centre = median(ordered)
     low_s, high_s = median_interval(ordered, plan.sampling.confidence) or (ordered[0], ordered[-1])
-    slow = _slow(collective, samples)
     return Measurement(
         point=number,
         collective=sweep.collective,
@@ -295,7 +293,7 @@ def _measurement(
         per_rank=_views(records, samples, _blamed(plan, records, samples, slow), hellos),
         attribution=first.attribution,
         nccl=first.nccl,
-        launch=launch_share(records, partners, samples.kept, samples.scale),
+        launch=launch_share(records, sweep.pair or range(len(records)), samples.kept, samples.scale),
         source=source,
     )
 

@@ -111,7 +111,7 @@ class CallResult(Value, kw_only=True, frozen=True):
     wrong_rank: Integer | None = None
 
 
-class StepResult(Value, kw_only=True, frozen=True):
+class ReplayedStep(Value, kw_only=True, frozen=True):
     """A replayed step: medians over steps of the slowest rank's time, and of the mean over ranks of all else."""
 
     steps: Integer

@@ -13,7 +13,7 @@ Act = Literal["compute", "call", "begin", "finish"]
 
 
 @dataclass(frozen=True, order=True, slots=True, kw_only=True)
-class _Event:
+class _Moment:
     """What happens where in a step, in micro-batches from its start; what is finished goes before what begins."""
 
     position: float
@@ -63,7 +63,7 @@ def shortest_ns(step: StepPlan) -> int:
     return min((gap for gap in gaps if gap > 0), default=0)
 
 
-def _events(step: StepPlan, number: int, call: ReplayedCall) -> Iterator[_Event]:
+def _events(step: StepPlan, number: int, call: ReplayedCall) -> Iterator[_Moment]:
     forward, end = 1.0 - step.backward_share, float(step.accumulation)
     if call.phase == "start of step":
         yield from _spread(number, call, 0.0, forward if call.hidden_by is not None else 0.0, call.calls)
@@ -79,15 +79,15 @@ def _events(step: StepPlan, number: int, call: ReplayedCall) -> Iterator[_Event]
         yield from _spread(number, call, micro + low, micro + high, calls)
 
 
-def _spread(number: int, call: ReplayedCall, low: float, high: float, calls: int) -> Iterator[_Event]:
+def _spread(number: int, call: ReplayedCall, low: float, high: float, calls: int) -> Iterator[_Moment]:
     """Yield the calls of one phase: waited for in the middle of their part, or under way over all of it."""
     each = (high - low) / max(calls, 1)
     for place in range(calls):
         begins = low + place * each
         if call.hidden_by is None:
-            yield _Event(position=begins + each / 2, begins=True, number=number, act="call")
+            yield _Moment(position=begins + each / 2, begins=True, number=number, act="call")
             continue
         # By the same arithmetic as the next one begins, which must not come before.
         ends = low + (place + 1) * each if place + 1 < calls else high
-        yield _Event(position=begins, begins=True, number=number, act="begin")
-        yield _Event(position=ends, begins=False, number=number, act="finish")
+        yield _Moment(position=begins, begins=True, number=number, act="begin")
+        yield _Moment(position=ends, begins=False, number=number, act="finish")

@@ -1,4 +1,7 @@
-"""A step over MPI: the exchanges of every group, each between buffers of its own."""
+"""A step over MPI: the exchanges of every group, each between buffers of its own.
+
+Alone because only ranks that replay a step load it.
+"""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,7 @@
-"""A step over NCCL: a stream for each kind of group, and matrix products that are as long as the computing between."""
+"""A step over NCCL: a stream for each kind of group, and matrix products that are as long as the computing between.
+
+Alone because only ranks that replay a step load it.
+"""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING

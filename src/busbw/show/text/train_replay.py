@@ -10,7 +10,7 @@ from busbw.base.text import counted, percent, printable
 from busbw.base.units import format_rate, format_size, format_time, signed_percent
 from busbw.model.plan import Plan
 from busbw.model.run import Run
-from busbw.model.train.replay import CallResult, StepPlan, StepResult
+from busbw.model.train.replay import CallResult, StepPlan, ReplayedStep
 from busbw.show.lines import say
 from busbw.show.text.terminal import console, heading, say_finding, verdict_line
 from busbw.show.text.train import plain_table
@@ -75,7 +75,7 @@ def _laid_out(out: Console, plan: Plan, step: StepPlan) -> None:
         say(out, Text(printable(line)))
 
 
-def _parts(out: Console, step: StepResult, plan: StepPlan) -> None:
+def _parts(out: Console, step: ReplayedStep, plan: StepPlan) -> None:
     out.print()
     say(
         out,
@@ -101,7 +101,7 @@ _LATE_SHARE = 0.05
 _WIDTH_FOR_NAMES = 110
 
 
-def _calls(step: StepResult, width: int) -> Table:
+def _calls(step: ReplayedStep, width: int) -> Table:
     columns = [("of", "left"), ("collective", "left"), ("size", "right"), ("calls", "right"), ("alone", "right")]
     columns += [("in step", "right"), ("exposed", "right"), ("busbw alone", "right"), ("in step", "right")]
     wide = width >= _WIDTH_FOR_NAMES
@@ -117,7 +117,7 @@ def _calls(step: StepResult, width: int) -> Table:
     return table
 
 
-def _groups(step: StepResult) -> Table:
+def _groups(step: ReplayedStep) -> Table:
     table = plain_table(
         ("group", "left"), ("ranks", "right"), ("groups", "right"), ("calls", "right"), ("bytes", "right"),
         ("a step", "right"), ("exposed", "right"), ("of step", "right"),
