@@ -185,9 +185,8 @@ class Request(Value, kw_only=True, frozen=True, omit_defaults=True):
     ] = None
     # What that file holds.
     matrix: Matrix | None = None
-    # A sweep over the pairs of a fabric; None: collectives.
+    # A sweep over the pairs of a fabric, the step of a training job; None: collectives.
     fabric: FabricAsked | None = None
-    # The step of a training job; None: collectives.
     step: StepAsked | None = None
 
     smallest_bytes: Annotated[int | None, RunOption("-b", "sizes", "Smallest size [default: 8].", form="size")] = None

@@ -13,7 +13,7 @@ from busbw.model.plan import Groups, Sweep
 from busbw.model.platform import Platform
 from busbw.model.record import StepsTaken
 from busbw.model.run import Measurement
-from busbw.model.train.replay import CallResult, ReplayedCall, StepAsked, StepPlan, ReplayedStep
+from busbw.model.train.replay import CallResult, ReplayedCall, ReplayedStep, StepAsked, StepPlan
 from busbw.model.train.workload import DataType
 from busbw.stats.distributions import median, median_interval
 from busbw.train.layout import RankLayout, group_of, layout_of

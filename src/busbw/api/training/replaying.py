@@ -16,7 +16,7 @@ from busbw.model.plan import Plan
 from busbw.model.record import StepsTaken
 from busbw.model.request import Request
 from busbw.model.run import Run
-from busbw.model.train.replay import StepAsked, ReplayedStep
+from busbw.model.train.replay import ReplayedStep, StepAsked
 from busbw.store import directory as directories
 from busbw.store.raw import read_records
 from busbw.train.replaying import result_of

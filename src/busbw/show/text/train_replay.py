@@ -10,7 +10,7 @@ from busbw.base.text import counted, percent, printable
 from busbw.base.units import format_rate, format_size, format_time, signed_percent
 from busbw.model.plan import Plan
 from busbw.model.run import Run
-from busbw.model.train.replay import CallResult, StepPlan, ReplayedStep
+from busbw.model.train.replay import CallResult, ReplayedStep, StepPlan
 from busbw.show.lines import say
 from busbw.show.text.terminal import console, heading, say_finding, verdict_line
 from busbw.show.text.train import plain_table
