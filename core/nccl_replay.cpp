@@ -1,12 +1,16 @@
 #include "nccl_replay.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 
 namespace busbw {
 
 NcclReplay::NcclReplay(const GpuLoad& load, std::vector<const NcclExchange*> exchanges, std::vector<StepMove> moves)
-    : load_{&load}, gpu_{&load.gpu()}, exchanges_{std::move(exchanges)}, moves_{std::move(moves)},
+    : load_{&load},
+      gpu_{&load.gpu()},
+      exchanges_{std::move(exchanges)},
+      moves_{std::move(moves)},
       began_at_(moves_.size()) {
     check_moves(moves_, exchanges_.size());
     for (const NcclExchange* exchange : exchanges_) {
@@ -26,8 +30,8 @@ NcclReplay::NcclReplay(const GpuLoad& load, std::vector<const NcclExchange*> exc
         if (move.act == StepAct::compute) {
             // What rounding leaves over goes into the next product.
             due += move.time;
-            marks.products = static_cast<std::size_t>(std::max<nanoseconds>(
-                0, (due - filled + load_->product_time() / 2) / load_->product_time()));
+            marks.products = static_cast<std::size_t>(
+                std::max<nanoseconds>(0, (due - filled + load_->product_time() / 2) / load_->product_time()));
             filled += static_cast<nanoseconds>(marks.products) * load_->product_time();
         } else if (move.act == StepAct::finish) {
             began_at_[number] = latest[move.which];

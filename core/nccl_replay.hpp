@@ -1,5 +1,5 @@
-// A training step replayed over NCCL: matrix products on one stream, the exchanges of each group of ranks on a stream of
-// theirs, and events between them. Units: nanoseconds.
+// A training step replayed over NCCL: matrix products on one stream, the exchanges of each group of ranks on a stream
+// of theirs, and events between them. Units: nanoseconds.
 #pragma once
 
 #include <memory>

@@ -49,10 +49,10 @@ std::size_t begin(const Exchange<Handle>& x) {
                   "MPI_Iallgather");
             return 1;
         case Kind::reduce_scatter:
-            check(mpi,
-                  mpi.ireduce_scatter_block(x.send, x.receive, x.count, x.datatype, x.operation, x.communicator,
-                                            request),
-                  "MPI_Ireduce_scatter_block");
+            check(
+                mpi,
+                mpi.ireduce_scatter_block(x.send, x.receive, x.count, x.datatype, x.operation, x.communicator, request),
+                "MPI_Ireduce_scatter_block");
             return 1;
         case Kind::alltoall:
             check(mpi,

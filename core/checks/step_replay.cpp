@@ -72,7 +72,8 @@ void what_is_hidden_is_not_exposed() {
     const StepTimes waited = one({{StepAct::compute, 0, call_time}, {StepAct::call, 0, 0}});
     expect(waited.exposed[0] >= call_time, "a call that is waited for is exposed");
     expect(waited.compute >= call_time && waited.step >= 2 * call_time, "computing takes its time");
-    const StepTimes hidden = one({{StepAct::begin, 0, 0}, {StepAct::compute, 0, 4 * call_time}, {StepAct::finish, 0, 0}});
+    const StepTimes hidden =
+        one({{StepAct::begin, 0, 0}, {StepAct::compute, 0, 4 * call_time}, {StepAct::finish, 0, 0}});
     expect(hidden.busy[0] >= call_time, "what is hidden takes its time");
     expect(hidden.exposed[0] < call_time / 2, "what ends before the computing is hidden");
     const StepTimes half = one({{StepAct::begin, 0, 0}, {StepAct::compute, 0, call_time / 2}, {StepAct::finish, 0, 0}});
