@@ -3,6 +3,9 @@
 import pytest
 from tests.train.stepping import EIGHT
 
+from busbw.judge.explaining.series import StatedFacts
+from busbw.judge.explaining.sources import series_of_run
+
 from .harness import NcclBusbw, assert_refused
 
 FOUR = EIGHT.replace('id = "eight"', 'id = "four"').replace("gpus = 8", "gpus = 4").replace("pp = 2, ", "")
@@ -29,6 +32,9 @@ def test_four_gpus_replay_groups_of_two_and_of_all(busbw: NcclBusbw) -> None:
     assert run.step.product_s is not None
     assert run.step.compute_s > 0
     assert "computing is matrix products" in done.out
+    # A plan takes them for what groups of so many ranks take.
+    series = series_of_run(run, StatedFacts())
+    assert {(each.ranks, each.nodes, each.gpus_per_node) for each in series} <= {(2, 1, 2), (4, 1, 4)}
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,8 @@ _OF_CURVES = re.compile(r"PERF...|RUN0(04|05|11|12|13|14|19|21|26)")
 # The number of the start in the name of a records file (busbw.base.layout).
 _ATTEMPT = re.compile(r"\.(\d{1,6})\.jsonl:")
 _MOST_NAMED = 3
+# A step whose computing took so many times what was planned says nothing of its communication.
+_MOST_LATE = 2.0
 
 
 def plan_replay(request: Request, asked: StepAsked, directory: Path | None) -> tuple[Plan, Path]:
@@ -88,6 +90,10 @@ def _verdict(run: Run, found: ReplayedStep | None) -> Verdict:
     if found is None or (unchecked and run.plan.sampling.verify):
         why = "no step was replayed" if found is None else f"results were not checked of {listed(unchecked)}"
         return Verdict(outcome="cannot_tell", sentence=f"cannot tell: {why}.", because=("RUN003",))
+    if found.compute_s > _MOST_LATE * plan.compute_s:
+        late = f"computing took {found.compute_s / plan.compute_s:.1f} times what was planned"
+        why = "processors were shared" if found.product_s is None else "the host started it late, or the GPU is shared"
+        return Verdict(outcome="cannot_tell", sentence=f"cannot tell: {late}, possibly as {why}.", because=())
     waits = [each for each in sorted(found.calls, key=lambda each: -each.exposed_s) if each.exposed_s > 0]
     named = listed(
         (f"{each.group} {each.collective} {percent(each.exposed_s / found.step_s)}" for each in waits), _MOST_NAMED
