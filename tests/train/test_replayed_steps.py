@@ -155,5 +155,6 @@ def test_records_that_do_not_fit_the_plan_or_lack_a_rank_are_no_result() -> None
     plan, _sweeps = planned()
     whole = taken(1000, 400, 40, 20, len(plan.calls))
     assert result_of(plan, {0: [whole]}, 2, ()) is None
+    assert result_of(plan, {rank: [taken(0, 0, 0, 0, len(plan.calls))] for rank in range(2)}, 2, ()) is None
     short = msgspec.structs.replace(whole, busy_ns=((1,),))
     assert result_of(plan, {0: [short], 1: [short]}, 2, ()) is None

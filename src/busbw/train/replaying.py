@@ -156,6 +156,9 @@ def result_of(
         return None
     step_s = _by_step([[ns for one in each for ns in one.step_ns] for each in every], steps, max)
     ordered = sorted(step_s)
+    # A step takes time, whatever a damaged record says.
+    if ordered[0] <= 0:
+        return None
     interval = median_interval(ordered, _CONFIDENCE)
     compute_s = median(
         sorted(_by_step([[ns for one in each for ns in one.compute_ns] for each in every], steps, _mean))
