@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from tests.warm import warm_busbw
 
 from busbw.api.training.replaying import plan_replay
 from busbw.base.errors import InputError
-from busbw.model.request import Request
+from busbw.cli.train.replaying import run as command
+from busbw.model.request import Request, command_of
 from busbw.model.train.replay import StepAsked
 
 from .stepping import EIGHT
@@ -101,3 +103,17 @@ def test_a_plan_says_which_groups_call_what_and_starts_nothing(tmp_path: Path) -
     assert ["TP", "all_gather", "2", "4"] in rows
     assert ["all", "all_reduce", "8", "1"] in rows
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_plan_names_the_command_that_asks_for_it_again(tmp_path: Path) -> None:
+    asked = StepAsked(workload="toy-moe", layout="tp=2,ep=1", scale_down=3, rate_flops=2e11, steps=7)
+    made, _where = plan_replay(Request(backend="native-mpi", ranks=2, time_limit_s=4.0), asked, tmp_path / "run")
+    assert made.request is not None
+    again = command_of(made.request)
+    assert again[:4] == ("busbw", "train", "run", "toy-moe")
+    known = {name for each in command.params for name in each.opts}
+    assert [word for word in again if word.startswith("-") and word not in known] == []
+    values = dict(pairwise(again))
+    assert [values[name] for name in ("--layout", "--scale-down", "--rate", "--steps", "--ranks")] == [
+        "tp=2,ep=1", "3", "0.2", "7", "2",
+    ]  # fmt: skip

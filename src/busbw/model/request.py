@@ -597,4 +597,4 @@ def command_of(request: Request) -> tuple[str, ...]:
 
 # What `busbw fabric` and `busbw train run` decide themselves.
 _OF_THE_SWEEP = frozenset({"smallest_bytes", "largest_bytes", "time_limit_s", "verify", "ranks_per_node", "binding"})
-_OF_THE_STEP = frozenset({"smallest_bytes", "largest_bytes", "mode"})
+_OF_THE_STEP = frozenset({"smallest_bytes", "largest_bytes", "factor", "mode"})
