@@ -38,7 +38,7 @@ def busbw(tmp_path: Path) -> Iterator[Busbw]:
 
 
 def test_two_ranks_replay_a_step_that_is_stored_and_shown_again(busbw: Busbw) -> None:
-    done = busbw("train", "run", "toy-moe", "--ranks", 2, *BRIEF, "--time-limit", 6, "--steps", 20, "--json")
+    done = busbw("train", "run", "toy-moe", "--ranks", 2, *BRIEF, "--time-limit", 4, "--steps", 20, "--json")
 
     assert done.code in {0, 1, 4}, done
     run = read_run(busbw.directory())
