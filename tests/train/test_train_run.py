@@ -110,6 +110,7 @@ def test_a_plan_names_the_command_that_asks_for_it_again(tmp_path: Path) -> None
     made, _where = plan_replay(Request(backend="native-mpi", ranks=2, time_limit_s=4.0), asked, tmp_path / "run")
     assert made.request is not None
     again = command_of(made.request)
+    assert not any("smallest configuration" in note for note in made.notes)
     assert again[:4] == ("busbw", "train", "run", "toy-moe")
     known = {name for each in command.params for name in each.opts}
     assert [word for word in again if word.startswith("-") and word not in known] == []
@@ -117,3 +118,9 @@ def test_a_plan_names_the_command_that_asks_for_it_again(tmp_path: Path) -> None
     assert [values[name] for name in ("--layout", "--scale-down", "--rate", "--steps", "--ranks")] == [
         "tp=2,ep=1", "3", "0.2", "7", "2",
     ]  # fmt: skip
+
+
+def test_without_a_number_the_smallest_configuration_is_taken_and_said(tmp_path: Path) -> None:
+    made, _where = plan_replay(Request(backend="native-mpi"), StepAsked(workload="toy-moe"), tmp_path / "run")
+    assert made.placement.ranks == 2
+    assert made.notes[0] == "2 ranks, the smallest configuration of toy-moe: another with --ranks"

@@ -42,8 +42,10 @@ def plan_step_run(
         request, collectives=("all_reduce",), smallest_bytes=_FIRST_BYTES, largest_bytes=_FIRST_BYTES, mode="stream",
         time_limit_s=request.time_limit_s, step=asked,
     )  # fmt: skip
+    said: tuple[str, ...] = ()
     if request.ranks is None and request.hosts is None and request.nodes is None:
         first = structs.replace(first, ranks=min(each.gpus for each in workload.configuration))
+        said = (f"{first.ranks} ranks, the smallest configuration of {workload.id}: another with --ranks",)
     try:
         made, where = make_plan(first, directory, base)
     except InputError as error:
@@ -68,7 +70,7 @@ def plan_step_run(
     memory, tight = _memory(made, sweeps)
     # What was said of the size that stood for all of them is no longer true.
     kept = (note for note in made.notes if note != _tight(made, made.memory))
-    notes = (*kept, *job.notes, *filter(None, (scaled_words(step), tight)))
+    notes = (*said, *kept, *job.notes, *filter(None, (scaled_words(step), tight)))
     return (
         structs.replace(
             made, sweeps=sweeps, step=step, memory=memory, notes=notes,
