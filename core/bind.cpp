@@ -23,6 +23,7 @@
 #include "loops.hpp"
 #include "noise.hpp"
 #include "reduce.hpp"
+#include "step_replay.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -265,6 +266,22 @@ Samples run_isolated(const AnyExchange& any, nb::handle memory, std::size_t coun
     return std::visit([&](const auto& exchange) { return isolated(exchange, held.beat(), count, window); }, any);
 }
 
+std::vector<StepTimes> run_replay(const AnyMpi& mpi, handle_value everyone, const std::vector<AnyExchange*>& any,
+                                  const std::vector<StepMove>& moves, nb::handle memory, std::size_t count,
+                                  bool yields) {
+    const HeldHeartbeat held{memory};
+    const nb::gil_scoped_release release;
+    return std::visit(
+        [&]<class Handle>(const MpiApi<Handle>&) {
+            std::vector<const Exchange<Handle>*> exchanges;
+            for (const AnyExchange* one : any) {
+                exchanges.push_back(&std::get<Exchange<Handle>>(*one));
+            }
+            return replay<Handle>(exchanges, moves, held.beat(), to_handle<Handle>(everyone), count, yields);
+        },
+        mpi);
+}
+
 template <Movement (*Copy)(std::span<const std::byte>, std::span<std::byte>)>
 Movement copied(const Buffer& from, const Buffer& into, std::size_t size) {
     const std::size_t part = std::min({size, from.size(), into.size()});
@@ -318,6 +335,18 @@ NB_MODULE(_core, module) {
         .def_ro("off_processor_ns", &Samples::off_processor)
         .def_ro("issued_ns", &Samples::issued)
         .def_ro("missed", &Samples::missed);
+    nb::class_<StepMove>(module, "StepMove")
+        .def(
+            "__init__",
+            [](StepMove* self, const std::string& act, std::size_t which, nanoseconds time) {
+                new (self) StepMove{by_name<StepAct>(step_act_names, act), which, time};
+            },
+            "act"_a, "which"_a, "time_ns"_a);
+    nb::class_<StepTimes>(module, "StepTimes")
+        .def_ro("step_ns", &StepTimes::step)
+        .def_ro("compute_ns", &StepTimes::compute)
+        .def_ro("busy_ns", &StepTimes::busy)
+        .def_ro("exposed_ns", &StepTimes::exposed);
     nb::class_<ClockQuality>(module, "ClockQuality")
         .def_ro("cost_ns", &ClockQuality::cost_ns)
         .def_ro("step_ns", &ClockQuality::step_ns);
@@ -359,6 +388,8 @@ NB_MODULE(_core, module) {
     module.def("clock_quality", clock_quality, "reads"_a, waits);
     module.def("stream", run_stream, "exchange"_a, "heartbeat"_a, "count"_a, "calls"_a);
     module.def("isolated", run_isolated, "exchange"_a, "heartbeat"_a, "count"_a, "window"_a);
+    module.def("replay", run_replay, "mpi"_a, "communicator"_a, "exchanges"_a, "moves"_a, "heartbeat"_a, "count"_a,
+               "yields"_a);
     module.def("copy_with_loop", copied<copy_with_loop>, "source"_a, "target"_a, "size_bytes"_a, waits);
     module.def("copy_with_memcpy", copied<copy_with_memcpy>, "source"_a, "target"_a, "size_bytes"_a, waits);
     module.def("noise_on", noise_on, "cpus"_a, "quantum_ns"_a, "duration_ns"_a, waits);

@@ -16,6 +16,7 @@
 #include "host_link.hpp"
 #include "nccl_exchange.hpp"
 #include "nccl_loops.hpp"
+#include "nccl_replay.hpp"
 #include "nccl_verify.hpp"
 #include "nvrtc.hpp"
 
@@ -241,6 +242,16 @@ void bind_nccl(nb::module_& module) {
     nb::class_<GpuLoad>(module, "GpuLoad")
         .def(nb::init<const Gpu&, std::size_t>(), "gpu"_a, "n"_a, nb::keep_alive<1, 2>(), waits)
         .def_prop_ro("product_ns", &GpuLoad::product_time);
+
+    nb::class_<NcclReplay>(module, "NcclReplay")
+        .def(nb::init<const GpuLoad&, std::vector<const NcclExchange*>, std::vector<StepMove>>(), "load"_a,
+             "exchanges"_a, "moves"_a, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), waits)
+        .def(
+            "run",
+            [](const NcclReplay& replay, const HeldBench& held, std::size_t count) {
+                return replay.run(held.bench, count);
+            },
+            "bench"_a, "count"_a, waits);
 
     module.def("rate_to_gpu", rate_to_gpu, "gpu"_a, "host"_a, "device"_a, "copies"_a, waits);
     module.def("rate_from_gpu", rate_from_gpu, "gpu"_a, "host"_a, "device"_a, "copies"_a, waits);

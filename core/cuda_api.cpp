@@ -30,6 +30,7 @@ CudaApi::CudaApi(const std::string& path) : library{path} {
     library.find(stream_destroy, "cuStreamDestroy_v2");
     library.find(stream_synchronize, "cuStreamSynchronize");
     library.find(stream_query, "cuStreamQuery");
+    library.find(stream_wait_event, "cuStreamWaitEvent");
     library.find(event_create, "cuEventCreate");
     library.find(event_destroy, "cuEventDestroy_v2");
     library.find(event_record, "cuEventRecord");

@@ -79,6 +79,7 @@ struct CudaApi {
     cuda_result (*stream_destroy)(cuda_stream);
     cuda_result (*stream_synchronize)(cuda_stream);
     cuda_result (*stream_query)(cuda_stream);
+    cuda_result (*stream_wait_event)(cuda_stream, cuda_event, unsigned);
     cuda_result (*event_create)(cuda_event*, unsigned);
     cuda_result (*event_destroy)(cuda_event);
     cuda_result (*event_record)(cuda_event, cuda_stream);

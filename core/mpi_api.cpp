@@ -93,6 +93,10 @@ MpiApi<Handle> find_mpi(const std::string& module) {
     lookup.find(mpi.recv, "MPI_Recv");
     lookup.find(mpi.isend, "MPI_Isend");
     lookup.find(mpi.irecv, "MPI_Irecv");
+    lookup.find(mpi.iallreduce, "MPI_Iallreduce");
+    lookup.find(mpi.iallgather, "MPI_Iallgather");
+    lookup.find(mpi.ireduce_scatter_block, "MPI_Ireduce_scatter_block");
+    lookup.find(mpi.ialltoall, "MPI_Ialltoall");
     lookup.find(mpi.test, "MPI_Test");
     lookup.find(mpi.waitall, "MPI_Waitall");
     lookup.find(mpi.barrier, "MPI_Barrier");

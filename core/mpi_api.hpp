@@ -38,6 +38,10 @@ struct MpiApi {
     int (*recv)(void*, int, Handle, int, int, Handle, void*);
     int (*isend)(const void*, int, Handle, int, int, Handle, Handle*);
     int (*irecv)(void*, int, Handle, int, int, Handle, Handle*);
+    int (*iallreduce)(const void*, void*, int, Handle, Handle, Handle, Handle*);
+    int (*iallgather)(const void*, int, Handle, void*, int, Handle, Handle, Handle*);
+    int (*ireduce_scatter_block)(const void*, void*, int, Handle, Handle, Handle, Handle*);
+    int (*ialltoall)(const void*, int, Handle, void*, int, Handle, Handle, Handle*);
     int (*test)(Handle*, int*, void*);
     int (*waitall)(int, Handle*, void*);
     int (*barrier)(Handle);

@@ -33,7 +33,8 @@ void check_health(const NcclExchange& exchange) {
     }
 }
 
-// Waits for every member's stream; the instant each was first seen done is written to `ends`.
+}  // namespace
+
 void wait_for_all(const NcclExchange& exchange, const NcclBench& bench, std::vector<nanoseconds>& ends) {
     const auto& members = exchange.members();
     std::fill(ends.begin(), ends.end(), 0);
@@ -65,6 +66,8 @@ void wait_for_all(const NcclExchange& exchange, const NcclBench& bench, std::vec
     }
     check_health(exchange);
 }
+
+namespace {
 
 void enter_calls(const NcclBench& bench) {
     for (const Heartbeat& beat : bench.beats) {
@@ -294,6 +297,12 @@ void GpuLoad::product() const {
 void GpuLoad::queue(nanoseconds time) const {
     gpu_->use();
     for (nanoseconds queued = 0; queued <= time; queued += product_time_) {
+        product();
+    }
+}
+
+void GpuLoad::products(std::size_t count) const {
+    for (std::size_t number = 0; number < count; ++number) {
         product();
     }
 }

@@ -29,6 +29,9 @@ struct Stalled : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
+// Waits for every member's stream, and writes the instant each was first seen done to `ends`. Throws Stalled.
+void wait_for_all(const NcclExchange& exchange, const NcclBench& bench, std::vector<nanoseconds>& ends);
+
 // One exchange, waited for. For verification and warm-up.
 void once(const NcclExchange& exchange, const NcclBench& bench);
 
@@ -66,6 +69,9 @@ class GpuLoad {
     // Whether a queued product is still at work.
     [[nodiscard]] bool is_working() const;
     void wait() const;
+    // Puts so many products on the GPU's stream for loads, whose context must be current.
+    void products(std::size_t count) const;
+    [[nodiscard]] const Gpu& gpu() const noexcept { return *gpu_; }
     [[nodiscard]] nanoseconds product_time() const noexcept { return product_time_; }
 
    private:

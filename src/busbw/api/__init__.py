@@ -341,6 +341,26 @@ def train_plan(workload: str, platform: str, **asked: Any) -> "TrainPlan":  # no
     return plan_training(TrainRequest(workload=workload, platform=platform, **asked))
 
 
+def train_run(
+    workload: str,
+    request: "Request",
+    directory: Path | None = None,
+    say: Callable[[str], None] = _silent,
+    **asked: Any,  # noqa: ANN401 - see `asked`
+) -> "Run":
+    """Replay a training step and return what came of it: `busbw train run`.
+
+    `request` says where ranks run, `asked` the fields of `StepAsked`; the result is in `step` of the run.
+    """
+    from busbw.api.runs import start
+    from busbw.api.training.replaying import plan_replay
+    from busbw.measure.execute.launch import Listener
+    from busbw.model.train.replay import StepAsked
+
+    plan, where = plan_replay(request, StepAsked(workload=workload, **asked), directory)
+    return start(plan, where, Listener(event=_silent, remark=say))
+
+
 def scaling(*sources: str, **asked: Any) -> "ScalingReport":  # noqa: ANN401 - see `asked`
     """Return results over the size of the machine: `busbw scaling`. `asked`: the fields of `ScalingRequest`.
 

@@ -68,6 +68,12 @@ def result_of(name: str, *, side: int, block: int) -> Result:
             where=str(place),
             hint=f"judge each by itself: busbw fabric {place.name}",
         )
+    if run.plan.step is not None:
+        raise InputError(
+            f"{place.name} is a replayed step: its collectives ran in groups of ranks, and are not compared",
+            where=str(place),
+            hint=f"see what each took: busbw show {place.name}",
+        )
     launch = launch_of(run, side=side, block=block, name=place.name)
     return Result(
         place=place.resolve(),

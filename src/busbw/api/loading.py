@@ -68,6 +68,10 @@ def rebuild(directory: Path) -> Run:
     )
     if plan.fabric is not None:
         return _judged_as_sweep(run, directory)
+    if plan.step is not None:
+        from busbw.api.training.replaying import with_step  # noqa: PLC0415 - few runs replay a step
+
+        return with_step(run, directory)
     return judged_by_links(run, _platforms_of(run)) if is_judged_by_links(plan) else run
 
 

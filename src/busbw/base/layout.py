@@ -95,4 +95,5 @@ HEARTBEAT_STATES = (
     "attributing",
     "done",
     "comparing the hosts",
+    "replaying the step",
 )

@@ -13,7 +13,7 @@ from busbw.base.units import format_size, format_time
 from busbw.measure.execute.launch import Listener
 from busbw.model.comparison import ComparisonPlan
 from busbw.model.plan import Plan, Point, points_of
-from busbw.model.record import AnyEvent, Measuring, PointEnded, Preparing, RoundEnded
+from busbw.model.record import AnyEvent, Measuring, PointEnded, Preparing, RoundEnded, StepsEnded
 from busbw.model.run import Run
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def _plain(plan: Plan) -> Iterator[Listener]:
     def event(event: AnyEvent) -> None:
         nonlocal said_s
         if (
-            isinstance(event, RoundEnded)
+            isinstance(event, (RoundEnded, StepsEnded))
             or (isinstance(event, PointEnded) and event.turn > 0)
             or time.monotonic() - said_s > _PLAIN_EVERY_S
         ):
@@ -104,6 +104,8 @@ class _EventLines:
         if isinstance(event, RoundEnded):
             missing = f", {event.unanswered} without an answer" if event.unanswered else ""
             return f"{self._where(event.point)}: round {event.round + 1}, {event.tests} tests{missing}"
+        if isinstance(event, StepsEnded):
+            return f"the step: {event.steps} taken, {format_time(event.median_s)} on rank 0"
         if isinstance(event, Measuring):
             self._latest = event
             return self._measuring(event)

@@ -1,5 +1,6 @@
 """What is to be measured, and everything that will be done for it, complete before the first process starts."""
 
+from math import prod
 from typing import Annotated
 
 from msgspec import Meta
@@ -10,6 +11,7 @@ from busbw.model.fabric import FabricPlan
 from busbw.model.machine import GpuHost, GpuSetup, Host, Library, MpiLibrary
 from busbw.model.request import Mode, Request
 from busbw.model.settings import JobEnvironment, RecommendedLayer
+from busbw.model.train.replay import StepPlan
 
 # Over NCCL, messages below this hold a part that is the host's, starting them, and that differs from start to start.
 SMALL_NCCL_BYTES = 1 << 20
@@ -37,6 +39,26 @@ class Sampling(Value, kw_only=True, frozen=True):
     time_limit_s: float
 
 
+class Groups(Value, kw_only=True, frozen=True):
+    """Groups of ranks that no rank is in twice, all of one form: rank = first + sum of place x stride."""
+
+    # As a training step calls it: TP, EP, DP, ...
+    kind: str
+    sizes: tuple[Integer, ...]
+    strides: tuple[Integer, ...]
+
+    @property
+    def size(self) -> int:
+        """Ranks of one group."""
+        return prod(self.sizes)
+
+    def seat(self, rank: int) -> tuple[int, int]:
+        """Return the first rank of the group that a rank is in, and its place there."""
+        places = [rank // stride % size for size, stride in zip(self.sizes, self.strides, strict=True)]
+        first = rank - sum(place * stride for place, stride in zip(places, self.strides, strict=True))
+        return first, sum(place * prod(self.sizes[:at]) for at, place in enumerate(places))
+
+
 class Sweep(Value, kw_only=True, frozen=True):
     """One collective over a list of sizes."""
 
@@ -51,12 +73,18 @@ class Sweep(Value, kw_only=True, frozen=True):
     pair: tuple[Integer, Integer] | None = None
     # alltoall_2dh: ranks of one node (or of one group that stands for it).
     group: Integer | None = None
+    # The collective runs within each of these groups, in all of them at once; None: over all ranks.
+    within: Groups | None = None
     # A split collective's parts are multiples of this, and of an element: 16 as in nccl-tests, or 1.
     part_alignment_bytes: Integer = PART_ALIGNMENT_BYTES
     # alltoallv: bytes, or shares, from rank i to rank j at [i][j].
     matrix: tuple[tuple[Integer, ...], ...] = ()
     # alltoallv: what the busiest rank would move if nothing were rounded, for each of `sizes_bytes`.
     scales_bytes: tuple[Integer, ...] = ()
+
+    def partners(self, ranks: int) -> int:
+        """Return how many of all ranks exchange with each other."""
+        return self.within.size if self.within is not None else ranks
 
 
 class Point(Value, kw_only=True, frozen=True):
@@ -236,6 +264,8 @@ class Plan(Value, kw_only=True, frozen=True):
     tag: str | None = None
     # A sweep over pairs of hosts in rounds: `sweeps` only name what it measures. None: no such sweep.
     fabric: FabricPlan | None = None
+    # A training step that is replayed behind the points, which are its collectives alone. None: no such step.
+    step: StepPlan | None = None
     # What was asked for, with the hosts, ranks and sizes that were chosen where it left them open; None: not kept,
     # as in schema 1.
     request: Request | None = None

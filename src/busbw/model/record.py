@@ -264,6 +264,20 @@ class Measured(Record, tag="measured", kw_only=True, frozen=True):
     ended_unix_s: float
 
 
+class StepsTaken(Record, tag="steps", kw_only=True, frozen=True):
+    """Steps of a training job as this rank replayed them, in their order."""
+
+    step_ns: tuple[Integer, ...]
+    compute_ns: tuple[Integer, ...]
+    # By step and by call of the plan: until done, and what was waited for it.
+    busy_ns: tuple[tuple[Integer, ...], ...]
+    exposed_ns: tuple[tuple[Integer, ...], ...]
+    # One matrix product alone; None where computing is a wait by the clock.
+    product_ns: Integer | None = None
+    # By call: what was wrong as it was done once over poisoned buffers before the first step; (): it was not checked.
+    checked: tuple[Mismatch | None, ...] = ()
+
+
 class RoundMeasured(Record, tag="round", kw_only=True, frozen=True):
     """One round of a sweep over a fabric, by rank 0: its pairs were tested at the same time."""
 
@@ -318,6 +332,7 @@ AnyRecord = (
     | Streamed
     | Launched
     | Measured
+    | StepsTaken
     | RoundMeasured
     | CountersKept
     | RetestCounted
@@ -380,6 +395,13 @@ class RoundEnded(Event, tag="round_ended", kw_only=True, frozen=True):
     unanswered: Integer
 
 
+class StepsEnded(Event, tag="steps_ended", kw_only=True, frozen=True):
+    """So many steps of a training job are taken, of this rank's the median."""
+
+    steps: Integer
+    median_s: float
+
+
 class Unanswered(Event, tag="unanswered", kw_only=True, frozen=True):
     """The sweep is over, and these ranks gave no answer: who sent this waits for the hosts to be looked at."""
 
@@ -395,7 +417,7 @@ class Refused(Event, tag="refused", kw_only=True, frozen=True):
     why: str
 
 
-AnyEvent = Preparing | Measuring | PointEnded | RoundEnded | Unanswered | Ending | Refused
+AnyEvent = Preparing | Measuring | PointEnded | StepsEnded | RoundEnded | Unanswered | Ending | Refused
 
 
 # The states in which a rank is at a point of the plan; the others come before the first point or after the last.

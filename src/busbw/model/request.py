@@ -15,6 +15,7 @@ from busbw.base.errors import InputError
 from busbw.base.value import Value
 from busbw.model.fabric import FabricAsked, command_words
 from busbw.model.machine import Buffers
+from busbw.model.train.replay import StepAsked
 
 RuntimeName = Literal["apptainer", "singularity", "pyxis", "podman", "docker", "charliecloud"]
 
@@ -184,8 +185,9 @@ class Request(Value, kw_only=True, frozen=True, omit_defaults=True):
     ] = None
     # What that file holds.
     matrix: Matrix | None = None
-    # A sweep over the pairs of a fabric; None: collectives.
+    # A sweep over the pairs of a fabric, the step of a training job; None: collectives.
     fabric: FabricAsked | None = None
+    step: StepAsked | None = None
 
     smallest_bytes: Annotated[int | None, RunOption("-b", "sizes", "Smallest size [default: 8].", form="size")] = None
     largest_bytes: Annotated[
@@ -586,12 +588,16 @@ def words_of(request: Request, left_out: Collection[str] = ()) -> tuple[tuple[st
 
 
 def command_of(request: Request) -> tuple[str, ...]:
-    """Return the `busbw run` or `busbw fabric` command that asks for a request, word for word."""
+    """Return the `busbw run`, `busbw fabric` or `busbw train run` command that asks for a request, word for word."""
     if request.fabric is not None:
         words = words_of(request, _OF_THE_SWEEP)
         return (*command_words(request.fabric), *(word for each in words for word in each))
+    if request.step is not None:
+        words = (request.step.words(), *words_of(request, _OF_THE_STEP))
+        return ("busbw", "train", "run", *(word for each in words for word in each))
     return ("busbw", "run", *request.collectives, *(word for words in words_of(request) for word in words))
 
 
-# What `busbw fabric` decides itself.
+# What `busbw fabric` and `busbw train run` decide themselves.
 _OF_THE_SWEEP = frozenset({"smallest_bytes", "largest_bytes", "time_limit_s", "verify", "ranks_per_node", "binding"})
+_OF_THE_STEP = frozenset({"smallest_bytes", "largest_bytes", "factor", "mode"})

@@ -9,6 +9,7 @@ from busbw.model.machine import HostCounters
 from busbw.model.plan import Plan
 from busbw.model.record import Attribution, Hello, Kernel, Mismatch, NcclPoint, Node
 from busbw.model.request import Mode
+from busbw.model.train.replay import ReplayedStep
 from busbw.model.visit import Autopsy, Culprit
 
 
@@ -85,6 +86,8 @@ class Measurement(Value, kw_only=True, frozen=True):
     in_place: bool
     pair: tuple[Integer, Integer] | None = None
     group: Integer | None = None
+    # Kind of the groups that exchanged, all at once; None: all ranks did. `ranks` are those of one group.
+    within: str | None = None
     ranks: Integer
     mode: Mode
     samples: Integer
@@ -207,10 +210,13 @@ class Run(Value, kw_only=True, frozen=True):
     autopsy: Autopsy | None = None
     # None: every point of the plan was measured.
     unreached: Unreached | None = None
+    # A training step replayed; None: there was none.
+    step: ReplayedStep | None = None
 
 
 def label(measurement: Measurement) -> str:
     """Return how a measurement is called in a sentence: `all_reduce 4 MiB`."""
     pair = f" {measurement.pair[0]}-{measurement.pair[1]}" if measurement.pair is not None else ""
+    pair += f" of {measurement.within}" if measurement.within is not None else ""
     place = " in place" if measurement.in_place else ""
     return f"{measurement.collective}{pair}{place} {format_size(measurement.size_bytes)}"

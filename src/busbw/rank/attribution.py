@@ -42,13 +42,21 @@ def footprint_of(world: MpiWorld, sweeps: tuple[Sweep, ...]) -> tuple[int, int]:
     return max(sent, LEAST_BUFFER_BYTES), max(received, LEAST_BUFFER_BYTES)
 
 
+def seat_of(world: MpiWorld, sweep: Sweep) -> tuple[int, int, int]:
+    """Return this rank's number among those that exchange, how many they are, and the root."""
+    if sweep.within is None:
+        return world.rank, world.ranks, sweep.root
+    return sweep.within.seat(world.rank)[1], sweep.within.size, sweep.root
+
+
 def _footprint_bytes(world: MpiWorld, sweep: Sweep, size_bytes: int) -> tuple[int, int]:
-    count = part_count(COLLECTIVES[sweep.collective], size_bytes, world.ranks, sweep.dtype)
+    rank, ranks, root = seat_of(world, sweep)
+    count = part_count(COLLECTIVES[sweep.collective], size_bytes, ranks, sweep.dtype)
     send, receive = _core.footprint(
         kind=_KINDS.get(sweep.collective, sweep.collective),
-        rank=world.rank,
-        ranks=world.ranks,
-        root=sweep.root,
+        rank=rank,
+        ranks=ranks,
+        root=root,
         count=count,
         in_place=sweep.in_place,
     )
@@ -57,9 +65,10 @@ def _footprint_bytes(world: MpiWorld, sweep: Sweep, size_bytes: int) -> tuple[in
 
 
 def make_exchange(world: MpiWorld, sweep: Sweep, size_bytes: int, buffers: Buffers) -> _core.Exchange:
-    """Return the exchange of one point over all ranks. Every rank must call this."""
-    count = part_count(COLLECTIVES[sweep.collective], size_bytes, world.ranks, sweep.dtype)
-    communicator, seat = world.handle(world.communicator), (world.rank, world.ranks, sweep.root)
+    """Return the exchange of one point over all ranks, or those of this rank's group. Every rank must call this."""
+    seat = seat_of(world, sweep)
+    count = part_count(COLLECTIVES[sweep.collective], size_bytes, seat[1], sweep.dtype)
+    communicator = world.handle(world.communicator if sweep.within is None else world.within(sweep.within))
     if sweep.group is not None:
         return _core.make_two_level(
             mpi=world.core,
@@ -147,7 +156,8 @@ def is_worth_it(sweep: Sweep, world: MpiWorld, series: SampleSeries, budget: Bud
 
     Pairs name their ranks themselves; groups of ranks do not stay whole when every other rank is left out.
     """
-    if COLLECTIVES[sweep.collective].pairs or sweep.group is not None or world.ranks < 2:
+    is_divided = sweep.group is not None or sweep.within is not None
+    if COLLECTIVES[sweep.collective].pairs or is_divided or world.ranks < 2:
         return False
     valid_ns = series.valid_ns()
     if not valid_ns:

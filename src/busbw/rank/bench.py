@@ -1,15 +1,19 @@
 """What measures points in a rank: over MPI, or over NCCL."""
 
 from collections.abc import Iterable
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 import msgspec
 
 from busbw.model.plan import Plan, Point
 from busbw.model.record import Hello, Measured, Record
+from busbw.model.train.replay import StepPlan
 from busbw.rank.heart import Heart
 from busbw.rank.sampling import Controls, Sampled
 from busbw.rank.world import World
+
+if TYPE_CHECKING:
+    from busbw.rank.stepping.replay import Stepper
 
 
 class TurnTaken(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +46,9 @@ class Bench(Protocol):
 
     def measure(self, number: int, point: Point, controls: Controls) -> TurnTaken:
         """Measure one turn of one point."""
+
+    def stepper(self, step: StepPlan) -> "Stepper":
+        """Return what repeats a training step, each of its calls checked once."""
 
 
 def open_bench(plan: Plan, world: World, heart: Heart) -> Bench:

@@ -14,8 +14,9 @@ from busbw import _core
 from busbw.base.collectives import COLLECTIVES, DTYPE_BYTES, LARGEST_COPY_BYTES
 from busbw.model.plan import Plan, Point, Sweep
 from busbw.model.record import Attribution, Copied, Hello, Kernel, Mismatch, Record, Streamed
+from busbw.model.train.replay import StepPlan
 from busbw.rank import network
-from busbw.rank.attribution import Buffers, attribute, is_worth_it, make_exchange, make_gpu_exchange
+from busbw.rank.attribution import Buffers, attribute, is_worth_it, make_exchange, make_gpu_exchange, seat_of
 from busbw.rank.bench import TurnTaken
 from busbw.rank.blocks import Clock, MpiSampler, SampleSeries, read_clock
 from busbw.rank.heart import Heart
@@ -26,6 +27,7 @@ from busbw.rank.world import same_clock
 
 if TYPE_CHECKING:
     from busbw.rank.gpu_buffers import GpuBuffers
+    from busbw.rank.stepping.replay import Stepper
 
 _KERNELS: tuple[Kernel, ...] = ("loop", "memcpy")
 _COPY_ROUNDS = 15
@@ -216,8 +218,8 @@ class MpiBench:
         return (introduce(self.world, self.world.rank, small_floats="busbw" if "busbw" in small else "mpi"),)
 
     def rates(self) -> Iterator[tuple[Record]]:
-        """Measure what the machine can do at best; copies of host memory say nothing about GPUs."""
-        if self.world.one_host and self.plan.mpi_driver is None:
+        """Measure what the machine can do at best; copies of host memory say nothing about GPUs, or groups of ranks."""
+        if self.world.one_host and self.plan.mpi_driver is None and self.plan.step is None:
             largest_bytes = max(size_bytes for sweep in self.plan.sweeps for size_bytes in sweep.sizes_bytes)
             ends_s = time.monotonic() + _RATES_SHARE * self.plan.sampling.time_limit_s
             for record in chain(copied(self.world, largest_bytes, ends_s), streamed(self.world, ends_s)):
@@ -236,6 +238,12 @@ class MpiBench:
     def measure(self, number: int, point: Point, controls: Controls) -> TurnTaken:
         """Measure one turn of one point. Every rank calls this at the same time."""
         return measure_turn(self, number, point, controls)
+
+    def stepper(self, step: StepPlan) -> "Stepper":
+        """Return what repeats a step; it computes by the clock."""
+        from busbw.rank.stepping.over_mpi import stepper_of  # noqa: PLC0415 - few runs replay a step
+
+        return stepper_of(self, step)
 
 
 def measure_turn(bench: MpiBench, number: int, point: Point, controls: Controls) -> TurnTaken:
@@ -320,7 +328,7 @@ def _verify(bench: MpiBench, exchange: _core.Exchange, sweep: Sweep, number: int
 
 def _pattern(bench: MpiBench, sweep: Sweep, number: int) -> _core.Pattern:
     seed = zlib.crc32(bench.plan.run_id.encode()) * 1_000_003 + number
-    return _core.pattern(seed=seed, ranks=bench.world.ranks, dtype=sweep.dtype, op=sweep.op)
+    return _core.pattern(seed=seed, ranks=sweep.partners(bench.world.ranks), dtype=sweep.dtype, op=sweep.op)
 
 
 def _sampler(bench: MpiBench, exchange: _core.Exchange, clock: Clock) -> MpiSampler:
@@ -353,6 +361,7 @@ def _attribution(
 
 def _output_elements(world: MpiWorld, sweep: Sweep, size_bytes: int) -> int:
     collective = COLLECTIVES[sweep.collective]
-    received = collective.receive_bytes(size_bytes, world.ranks)
-    receives = collective.name in ("broadcast", "scatter") or not collective.rooted or world.rank == sweep.root
+    rank, ranks, root = seat_of(world, sweep)
+    received = collective.receive_bytes(size_bytes, ranks)
+    receives = collective.name in ("broadcast", "scatter") or not collective.rooted or rank == root
     return received // DTYPE_BYTES[sweep.dtype] if receives else 0

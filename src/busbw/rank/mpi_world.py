@@ -17,6 +17,8 @@ from busbw import _core  # noqa: E402
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from busbw.model.plan import Groups
+
 THREAD_LEVELS = {
     MPI.THREAD_SINGLE: "single",
     MPI.THREAD_FUNNELED: "funneled",
@@ -78,6 +80,7 @@ class MpiWorld:
         on_host = self.communicator.Split_type(MPI.COMM_TYPE_SHARED)
         self._small_float_reducers: dict[tuple[str, str], Reducer] = {}
         self._levels: dict[int, tuple[MPI.Comm, MPI.Comm]] = {}
+        self._within: dict[Groups, MPI.Comm] = {}
         self.one_host = on_host.Get_size() == self.ranks
         self.local_rank = on_host.Get_rank()
         self.library = self.core.library
@@ -145,6 +148,13 @@ class MpiWorld:
             self._levels[group] = (self.communicator.Split(number, place), self.communicator.Split(place, number))
         intra, rail = self._levels[group]
         return _core.Levels(intra=self.handle(intra), rail=self.handle(rail), group=group)
+
+    def within(self, groups: "Groups") -> MPI.Comm:
+        """Return the communicator of this rank's group. Every rank must call this; it is made once for each form."""
+        if groups not in self._within:
+            first, place = groups.seat(self.rank)
+            self._within[groups] = self.communicator.Split(first, place)
+        return self._within[groups]
 
     def barrier(self) -> None:
         """Wait for every rank."""

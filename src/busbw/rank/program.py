@@ -27,6 +27,7 @@ from busbw.model.record import (
     Preparing,
     Record,
 )
+from busbw.model.train.replay import StepPlan
 from busbw.rank.admission import read_plan, refuse, suspicion, wrong_count
 from busbw.rank.bench import Bench, open_bench
 from busbw.rank.budget import Budget, PointLedger, Turn
@@ -124,10 +125,22 @@ def _run(
     # By now the MPI library has made its segments.
     presence.note()
     reason = _measure(plan, world, heart, presence, journals, bench, say, done)
+    if plan.step is not None and reason != "stopped":
+        reason = _replay(plan.step, world, heart, journals[0], bench, say)
     _write(journals, [Finished(reason=reason)] * len(journals))
     heart.enter("done")
     world.barrier()
     say(Ending(reason=reason))
+
+
+def _replay(
+    step: StepPlan, world: World, heart: Heart, journal: Journal, bench: Bench, say: Callable[[Event], None]
+) -> Reason:
+    from busbw.rank.stepping.replay import replay_steps  # noqa: PLC0415 - few runs replay a step
+
+    heart.enter("joining")
+    stepper = bench.stepper(step)
+    return "stopped" if replay_steps(step, world, heart, journal, stepper, say) else "complete"
 
 
 def _sweep(

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 from busbw.model.train.plan import GroupKind, Phase
+from busbw.model.train.replay import HiddenBy
 from busbw.model.train.workload import Configuration, DataType, ModelShape
 from busbw.train.layout import RankLayout
 from busbw.train.shape import (
@@ -24,10 +24,6 @@ ZERO = "Rajbhandari et al., arXiv 1910.02054 (ZeRO), section 7"
 PIPELINE = "Narayanan et al., arXiv 2104.04473, section 3 (interleaved schedule)"
 # Sums over the vocabulary that is split over tensor parallelism: largest logit, sum, the target's logit.
 _SUMS_OF_LOSS = 3
-
-
-# What hides a call: all computing of the step, or that of its last backward or first forward pass.
-HiddenBy = Literal["compute", "last backward", "first forward"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,11 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from busbw.model.train.plan import CollectiveTime, GroupPlace, StepCollective, StepEstimate
+from busbw.model.train.replay import HiddenBy
 from busbw.model.train.workload import Configuration, DataType, ModelShape
 from busbw.train.layout import RankLayout, Seats, group_of, place_of
 from busbw.train.predicting import Asked, pair_place
 from busbw.train.shape import BACKWARD_TIMES
-from busbw.train.step import Call, HiddenBy, slowest, stage_flops, stages_of, step_calls
+from busbw.train.step import Call, slowest, stage_flops, stages_of, step_calls
 
 Answer = Callable[[Asked], CollectiveTime]
 _FITTING_STEPS = 60

@@ -54,13 +54,15 @@ def started_with(plan: Plan) -> tuple[tuple[str, str], ...]:
     return tuple((name, value) for name, value in found.items() if name not in plan.job.unset)
 
 
-def _kind(item: Measurement) -> tuple[str, str, str, int, bool, int | None]:
-    return item.collective, item.dtype, item.op, item.root, item.in_place, item.group
+def _kind(item: Measurement) -> tuple[str, str, str, int, bool, int | None, str | None]:
+    return item.collective, item.dtype, item.op, item.root, item.in_place, item.group, item.within
 
 
 def _series(run: Run, stated: StatedFacts, items: tuple[Measurement, ...]) -> Series:
     first, plan = items[0], run.plan
-    hosts = {view.host for view in first.per_rank} or set(plan.placement.hosts)
+    within = plan.sweeps[first.point].within if first.within is not None else None
+    own = [view for view in first.per_rank if within is None or within.seat(view.rank)[0] == within.seat(0)[0]]
+    hosts = {view.host for view in own} or set(plan.placement.hosts)
     nodes = stated.nodes or len(hosts)
     multicast = plan.gpu_setup is not None and plan.gpu_setup.multicast_off
     placement = "in place" if first.in_place else "out of place"

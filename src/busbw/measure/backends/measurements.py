@@ -245,12 +245,11 @@ def _measurement(
     samples: _Samples,
     source: str,
 ) -> Measurement:
-    first, ranks, sweep = records[0], plan.placement.ranks, plan.sweeps[records[0].sweep]
-    collective, partners = COLLECTIVES[sweep.collective], sweep.pair or range(len(records))
-    ordered = samples.ordered_s()
+    first, sweep = records[0], plan.sweeps[records[0].sweep]
+    collective, ranks = COLLECTIVES[sweep.collective], sweep.partners(plan.placement.ranks)
+    ordered, slow = samples.ordered_s(), _slow(collective, samples)
     centre = median(ordered)
     low_s, high_s = median_interval(ordered, plan.sampling.confidence) or (ordered[0], ordered[-1])
-    slow = _slow(collective, samples)
     return Measurement(
         point=number,
         collective=sweep.collective,
@@ -262,6 +261,7 @@ def _measurement(
         in_place=sweep.in_place,
         pair=sweep.pair,
         group=sweep.group,
+        within=sweep.within.kind if sweep.within is not None else None,
         ranks=ranks,
         mode=plan.sampling.mode,
         samples=len(samples.combined_s),
@@ -293,7 +293,7 @@ def _measurement(
         per_rank=_views(records, samples, _blamed(plan, records, samples, slow), hellos),
         attribution=first.attribution,
         nccl=first.nccl,
-        launch=launch_share(records, partners, samples.kept, samples.scale),
+        launch=launch_share(records, sweep.pair or range(len(records)), samples.kept, samples.scale),
         source=source,
     )
 
@@ -386,7 +386,9 @@ def _tcp_share(collective: Collective, records: Sequence[Measured], ranks: int) 
     """Return the bytes each interface sent, as a share of what the exchanges of this point had to move."""
     first = records[0]
     calls = 1 + first.warmup_calls + len(first.duration_ns) * first.calls_per_sample
+    # Groups exchange all at once.
     due_bytes = collective.crossing(ranks) * first.size_bytes * collective.messages_per_call * calls
+    due_bytes *= max(len(records) // ranks, 1)
     sent: dict[str, int] = {}
     for record in records:
         for name, sent_bytes in record.tcp_bytes:

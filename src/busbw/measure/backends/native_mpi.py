@@ -264,7 +264,8 @@ def need_of(sweeps: tuple[Sweep, ...], ranks: int) -> MemoryNeed:
     for sweep in sweeps:
         collective = COLLECTIVES[sweep.collective]
         size_bytes = max(sweep.sizes_bytes)
-        sent, received = collective.send_bytes(size_bytes, ranks), collective.receive_bytes(size_bytes, ranks)
+        partners = sweep.partners(ranks)
+        sent, received = collective.send_bytes(size_bytes, partners), collective.receive_bytes(size_bytes, partners)
         if sweep.in_place:
             sent, received = 0, max(sent, received)
         send_bytes, receive_bytes = max(send_bytes, sent), max(receive_bytes, received)

@@ -196,7 +196,7 @@ def gpu_need_of(sweeps: tuple[Sweep, ...], ranks: int, setup: GpuSetup, host: Gp
 
 def _buffers_of(sweep: Sweep, ranks: int) -> tuple[int, int, int]:
     """Return the bytes of the send, receive and scratch buffers that the largest size needs on any GPU."""
-    collective, size_bytes = COLLECTIVES[sweep.collective], max(sweep.sizes_bytes)
+    collective, size_bytes, ranks = COLLECTIVES[sweep.collective], max(sweep.sizes_bytes), sweep.partners(ranks)
     send, receive = collective.send_bytes(size_bytes, ranks), collective.receive_bytes(size_bytes, ranks)
     if sweep.collective == "broadcast":
         # MPI's root sends from where the others receive; NCCL's has two buffers.

@@ -22,6 +22,8 @@ def run_words(request: Request) -> str:
     """Return what a request measures, for the name of a folder."""
     if request.fabric is not None:
         return "fabric"
+    if request.step is not None:
+        return f"train-{Path(request.step.workload).stem[:40]}"
     return request.suite or "+".join(request.collectives[:3]) or "six"
 
 

@@ -10,13 +10,15 @@ from collections.abc import Iterator, Sequence
 from importlib import resources
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from busbw import _core
 from busbw.base import layout
-from busbw.model.plan import Plan, Point, Sweep
+from busbw.model.plan import Groups, Plan, Point, Sweep
 from busbw.model.record import EmptyLaunches, Hello, Launched, Mismatch, NcclChoice, NcclPoint, Record
+from busbw.model.train.replay import StepPlan
 from busbw.rank.bench import TurnTaken
 from busbw.rank.blocks import Clock, SampleSeries, read_clock
 from busbw.rank.heart import Heart
@@ -25,6 +27,9 @@ from busbw.rank.nccl.buffers import NcclBuffers, describe, host_of_plan, join, o
 from busbw.rank.nccl.sampler import Launcher, Measure, NcclSampler
 from busbw.rank.sampling import Controls, Sampled, take_turn
 from busbw.rank.world import World, same_clock
+
+if TYPE_CHECKING:
+    from busbw.rank.stepping.replay import Stepper
 
 _MOST_BYTES = 1 << 20
 # As NCCL 2.24 to 2.30 writes them (src/enqueue.cc, src/scheduler/symmetric_sched.cc, src/ce_coll.cc).
@@ -135,28 +140,28 @@ class NcclBench:
     traces = False
 
     def __init__(self, plan: Plan, world: World, heart: Heart) -> None:
-        self._plan = plan
+        self.plan = plan
         self._world = world
-        self._heart = heart
-        host, self._setup = host_of_plan(plan)
-        self._libraries = open_libraries(host, self._setup)
-        self._gpus = open_gpus(self._libraries, world, self._setup)
+        self.heart = heart
+        host, self.setup = host_of_plan(plan)
+        self.libraries = open_libraries(host, self.setup)
+        self.gpus = open_gpus(self.libraries, world, self.setup)
         self._gate = world.gate(_GATE_SHARE * plan.job.stall_s)
-        self._launcher = Launcher(self._gpus, self._gate)
-        self._ranks = world.ranks * len(self._gpus)
-        self._first = world.rank * len(self._gpus)
-        log = TuningLog(self._libraries.nccl, Path(plan.job.argv[-1]) / layout.RAW_DIRECTORY / f"tuning.{self._first}")
+        self._launcher = Launcher(self.gpus, self._gate)
+        self.ranks = world.ranks * len(self.gpus)
+        self._first = world.rank * len(self.gpus)
+        log = TuningLog(self.libraries.nccl, Path(plan.job.argv[-1]) / layout.RAW_DIRECTORY / f"tuning.{self._first}")
         # A profiler is not shown symmetric kernels; with plain buffers there are none, and the log is left alone.
-        self._watcher = Watcher(self._setup.profiler, log if self._setup.buffers == "symmetric" else None)
+        self._watcher = Watcher(self.setup.profiler, log if self.setup.buffers == "symmetric" else None)
 
     def hellos(self) -> tuple[Hello, ...]:
         """Say who the ranks of this process are."""
         hellos = (
-            introduce(self._world, self._first + place, gpu=describe(self._libraries, gpu))
-            for place, gpu in enumerate(self._gpus)
+            introduce(self._world, self._first + place, gpu=describe(self.libraries, gpu))
+            for place, gpu in enumerate(self.gpus)
         )
         # There are more ranks than processes where each drives several GPUs.
-        return tuple(msgspec.structs.replace(hello, ranks=self._ranks) for hello in hellos)
+        return tuple(msgspec.structs.replace(hello, ranks=self.ranks) for hello in hellos)
 
     def rates(self) -> Iterator[tuple[Record, ...]]:
         """Measure what starting a kernel takes; what links could carry at best is not for the host to find out."""
@@ -166,26 +171,30 @@ class NcclBench:
 
     def prepare(self) -> None:
         """Join the other ranks and make the buffers that all points share."""
-        self._heart.enter("joining")
-        self._all = join(self._libraries, self._gpus, self._world, self._setup.config)
+        self.heart.enter("joining")
+        self._all = join(self.libraries, self.gpus, self._world, self.setup.config)
         self._groups: dict[int, tuple[_core.Communicators, _core.Communicators]] = {}
-        for group in {sweep.group for sweep in self._plan.sweeps if sweep.group is not None}:
+        self._within: dict[Groups, _core.Communicators] = {}
+        for groups in dict.fromkeys(sweep.within for sweep in self.plan.sweeps if sweep.within is not None):
+            first, place = groups.seat(self._first)
+            self._within[groups] = self._all.split(colors=[first], keys=[place])
+        for group in {sweep.group for sweep in self.plan.sweeps if sweep.group is not None}:
             self._groups[group] = self._split(group)
-        self._buffers = NcclBuffers(self._libraries, self._gpus, self._setup, self._plan.sweeps, self._ranks)
+        self._buffers = NcclBuffers(self.libraries, self.gpus, self.setup, self.plan.sweeps, self.ranks)
         self._register()
-        self._bench = _core.nccl_bench(
+        self.bench = _core.nccl_bench(
             self._gate,
-            heartbeats=list(self._heart.memories),
-            step_ns=round(_HANG_SHARE * self._plan.job.stall_s * 1e9),
+            heartbeats=list(self.heart.memories),
+            step_ns=round(_HANG_SHARE * self.plan.job.stall_s * 1e9),
         )
         self._shared_clock = same_clock(self._world)
         self._loads: tuple[_core.GpuLoad, ...] = ()
-        if self._plan.sampling.mode == "loaded":
-            self._loads = tuple(_core.GpuLoad(gpu, n=self._setup.load_side) for gpu in self._gpus)
+        if self.plan.sampling.mode == "loaded":
+            self._loads = tuple(_core.GpuLoad(gpu, n=self.setup.load_side) for gpu in self.gpus)
 
     def _split(self, group: int) -> tuple[_core.Communicators, _core.Communicators]:
         """Return the communicators within groups of `group` ranks, and between the ranks of one place in them."""
-        ranks = range(self._first, self._first + len(self._gpus))
+        ranks = range(self._first, self._first + len(self.gpus))
         return (
             self._all.split(colors=[rank // group for rank in ranks], keys=[rank % group for rank in ranks]),
             self._all.split(colors=[rank % group for rank in ranks], keys=[rank // group for rank in ranks]),
@@ -194,37 +203,37 @@ class NcclBench:
     def _register(self) -> None:
         both = (self._buffers.send, self._buffers.receive)
         for memories in both:
-            if self._setup.buffers == "registered":
+            if self.setup.buffers == "registered":
                 self._all.register_buffers(memories)
-            elif self._setup.buffers == "symmetric":
+            elif self.setup.buffers == "symmetric":
                 self._all.register_windows(memories)
 
     def measure(self, number: int, point: Point, controls: Controls) -> TurnTaken:
         """Verify in the first turn, warm up, sample, verify again and describe one turn of a point."""
-        sweep = self._plan.sweeps[point.sweep]
+        sweep = self.plan.sweeps[point.sweep]
         started_unix_s = time.time()
         before = resource.getrusage(resource.RUSAGE_SELF)
         rounds, sync_s = controls.sync_rounds, time.monotonic()
         clock = read_clock(self._world, shared=self._shared_clock, yields=controls.yields, rounds=rounds)
         sync_s = time.monotonic() - sync_s
-        self._heart.enter("verifying", number)
+        self.heart.enter("verifying", number)
         controls.report("verifying", 0, None, None)
         exchange = self._exchange(sweep, point.size_bytes, shift=0)
-        mismatches: tuple[Mismatch | None, ...] = (None,) * len(self._gpus)
+        mismatches: tuple[Mismatch | None, ...] = (None,) * len(self.gpus)
         choices: tuple[NcclChoice, ...] = ()
         if controls.turn == 0:
             mismatches = self._verified(sweep, point.size_bytes, exchange, number)
             choices = self._watcher.seen
-        _core.nccl_settle(exchange, self._pattern(sweep, 0))
-        sampler = NcclSampler(self._world, self._what(sweep, exchange, clock), len(self._gpus))
+        _core.nccl_settle(exchange, self.pattern_of(sweep, 0))
+        sampler = NcclSampler(self._world, self._what(sweep, exchange, clock), len(self.gpus))
         empty_before = self._beside(point.size_bytes, controls)
         sampled = None
         if not self._wrong_anywhere(mismatches):
-            sampled = take_turn(self._world, self._heart, sampler, controls)
+            sampled = take_turn(self._world, self.heart, sampler, controls)
         empty_after = self._beside(point.size_bytes, controls)
-        if self._plan.sampling.verify and sampled is not None and sampled.ended != "stopped":
+        if self.plan.sampling.verify and sampled is not None and sampled.ended != "stopped":
             # What went wrong only now and then may have done so while the time was taken.
-            self._heart.enter("verifying")
+            self.heart.enter("verifying")
             mismatches = self._checked(exchange, sweep, self._seed(number, 2))
             sampled = None if self._wrong_anywhere(mismatches) else sampled
         after = resource.getrusage(resource.RUSAGE_SELF)
@@ -244,7 +253,7 @@ class NcclBench:
                 taken,
                 series,
                 mismatch=mismatch,
-                verified_elements=self._output(sweep, point.size_bytes, place) if self._plan.sampling.verify else 0,
+                verified_elements=self._output(sweep, point.size_bytes, place) if self.plan.sampling.verify else 0,
                 nccl=nccl,
                 empty=(empty_before[place], empty_after[place]),
             )
@@ -254,39 +263,59 @@ class NcclBench:
 
     def _beside(self, size_bytes: int, controls: Controls) -> tuple[EmptyLaunches | None, ...]:
         """Return what launches take beside a small message; in the first turn, which is for one sample, nothing."""
-        return self._launcher.beside(size_bytes) if controls.turn > 0 else (None,) * len(self._gpus)
+        return self._launcher.beside(size_bytes) if controls.turn > 0 else (None,) * len(self.gpus)
 
     def _what(self, sweep: Sweep, exchange: _core.NcclExchange, clock: Clock) -> Measure:
-        partners = sweep.pair or range(self._ranks)
+        partners = sweep.pair or range(self.ranks)
         return Measure(
             exchange=exchange,
-            bench=self._bench,
-            mode=self._plan.sampling.mode,
+            bench=self.bench,
+            mode=self.plan.sampling.mode,
             clock=clock,
             partners=len(partners),
-            places=[place for place in range(len(self._gpus)) if self._first + place in partners],
+            places=[place for place in range(len(self.gpus)) if self._first + place in partners],
             loads=self._loads,
         )
 
     def _series(self, sampled: Sampled | None) -> tuple[SampleSeries, ...]:
         taken = () if sampled is None else (sampled.series, *sampled.series.others)
         # A block adds those of the other GPUs, and a run may be stopped before the first.
-        return (*taken, *(SampleSeries() for _gpu in self._gpus[len(taken) :]))
+        return (*taken, *(SampleSeries() for _gpu in self.gpus[len(taken) :]))
 
     def _exchange(self, sweep: Sweep, size_bytes: int, shift: int) -> _core.NcclExchange:
-        (send, slots), (receive, _), (scratch, _) = self._buffers.rotation(sweep, size_bytes, self._ranks)
+        return self.exchange_of(sweep, size_bytes, self._buffers, self.gpus, shift)
+
+    def another_stream(self) -> _core.Gpu:
+        """Return this process's first GPU again, with streams of its own. Raises RuntimeError with several GPUs."""
+        if len(self.gpus) != 1:
+            raise RuntimeError("a step is replayed with one GPU in each process")
+        # Exchanges alone run there, which need no kernels of ours.
+        return _core.Gpu(self.libraries.cuda, self.gpus[0].facts.ordinal, code=b"")
+
+    def stepper(self, step: StepPlan) -> "Stepper":
+        """Return what repeats a step; it computes by matrix products."""
+        from busbw.rank.stepping.over_nccl import stepper_of  # noqa: PLC0415 - few runs replay a step
+
+        return stepper_of(self, step)
+
+    def exchange_of(
+        self, sweep: Sweep, size_bytes: int, buffers: NcclBuffers, gpus: Sequence[_core.Gpu], shift: int = 0
+    ) -> _core.NcclExchange:
+        """Return the exchange of one point between `buffers`, on the streams of `gpus`."""
+        (send, slots), (receive, _), (scratch, _) = buffers.rotation(sweep, size_bytes, self.ranks)
+        everyone = self._all if sweep.within is None else self._within[sweep.within]
         intra, rail = self._groups[sweep.group] if sweep.group is not None else (None, None)
         return _core.make_nccl_exchange(
-            self._libraries.nccl,
-            shape_of(sweep, size_bytes, self._ranks),
+            self.libraries.nccl,
+            shape_of(sweep, size_bytes, self.ranks),
             _core.Equipment(
-                gpus=list(self._gpus),
-                send=self._buffers.send,
-                receive=self._buffers.receive,
-                scratch=self._buffers.scratch,
-                first=self._first,
+                gpus=list(gpus),
+                send=buffers.send,
+                receive=buffers.receive,
+                scratch=buffers.scratch,
+                first=self._first if sweep.within is None else sweep.within.seat(self._first)[1],
             ),
-            self._all,
+            everyone,
             intra=intra,
             rail=rail,
             rotation=_core.Rotation(
@@ -302,10 +331,10 @@ class NcclBench:
         self, sweep: Sweep, size_bytes: int, exchange: _core.NcclExchange, number: int
     ) -> tuple[Mismatch | None, ...]:
         """Check the exchange as it will be timed, and once with every buffer moved by one element."""
-        if not self._plan.sampling.verify:
+        if not self.plan.sampling.verify:
             with self._watcher:
-                _core.nccl_once(exchange, self._bench)
-            return (None,) * len(self._gpus)
+                _core.nccl_once(exchange, self.bench)
+            return (None,) * len(self.gpus)
         with self._watcher:
             found = self._checked(exchange, sweep, self._seed(number, 0))
         if not self._wrong_anywhere(found):
@@ -314,17 +343,18 @@ class NcclBench:
         return found
 
     def _checked(self, exchange: _core.NcclExchange, sweep: Sweep, seed: int) -> tuple[Mismatch | None, ...]:
-        found = _core.nccl_verify(exchange, self._bench, self._pattern(sweep, seed))
+        found = _core.nccl_verify(exchange, self.bench, self.pattern_of(sweep, seed))
         return tuple(
             Mismatch(wrong=one.wrong, index=one.index, got=one.got, expected=one.expected) if one.wrong else None
             for one in found
         )
 
-    def _pattern(self, sweep: Sweep, seed: int) -> _core.Pattern:
-        return _core.pattern(seed=seed, ranks=self._ranks, dtype=sweep.dtype, op=sweep.op)
+    def pattern_of(self, sweep: Sweep, seed: int) -> _core.Pattern:
+        """Return the data that goes through the exchange of a sweep."""
+        return _core.pattern(seed=seed, ranks=sweep.partners(self.ranks), dtype=sweep.dtype, op=sweep.op)
 
     def _seed(self, number: int, turn: int) -> int:
-        return (zlib.crc32(self._plan.run_id.encode()) * 1_000_003 + number) * 3 + turn
+        return (zlib.crc32(self.plan.run_id.encode()) * 1_000_003 + number) * 3 + turn
 
     def _wrong_anywhere(self, mismatches: Sequence[Mismatch | None]) -> bool:
         return self._world.largest([int(any(one is not None for one in mismatches))])[0] != 0
@@ -332,7 +362,7 @@ class NcclBench:
     def _nccl_point(
         self, sweep: Sweep, size_bytes: int, sampler: NcclSampler, choices: tuple[NcclChoice, ...]
     ) -> NcclPoint:
-        rotation = self._buffers.rotation(sweep, size_bytes, self._ranks)
+        rotation = self._buffers.rotation(sweep, size_bytes, self.ranks)
         # A graph is replayed in the places that its calls were captured with.
         slots = min(rotation[0][1], sampler.graph_calls or rotation[0][1])
         return NcclPoint(
@@ -341,9 +371,10 @@ class NcclBench:
             graph_calls=sampler.graph_calls,
             product_ns=self._loads[0].product_ns if self._loads else None,
             choices=choices,
-            checked_by="gpu" if self._gpus[0].has_kernels else "host",
+            checked_by="gpu" if self.gpus[0].has_kernels else "host",
         )
 
     def _output(self, sweep: Sweep, size_bytes: int, place: int) -> int:
-        shape = shape_of(sweep, size_bytes, self._ranks)
-        return _core.nccl_output(shape, rank=self._first + place)
+        shape = shape_of(sweep, size_bytes, self.ranks)
+        rank = self._first + place
+        return _core.nccl_output(shape, rank=rank if sweep.within is None else sweep.within.seat(rank)[1])

@@ -136,7 +136,8 @@ _MOST_SLOTS = 1024
 
 
 def shape_of(sweep: Sweep, size_bytes: int, ranks: int) -> _core.NcclShape:
-    """Return the exchange of one point for the core."""
+    """Return the exchange of one point for the core; of this rank's group where it is within groups."""
+    ranks = sweep.partners(ranks)
     varies = sweep.collective == "alltoallv"
     count = 0 if varies else part_count(COLLECTIVES[sweep.collective], size_bytes, ranks, sweep.dtype)
     kind = "sendrecv_pair" if sweep.pair is not None else sweep.collective
@@ -186,7 +187,7 @@ class NcclBuffers:
         shape = shape_of(sweep, size_bytes, ranks)
         element_bytes = DTYPE_BYTES[sweep.dtype]
         needs = [0, 0, 0]
-        for rank in range(ranks):
+        for rank in range(sweep.partners(ranks)):
             for which, count in enumerate(_core.nccl_footprint(shape, rank=rank)):
                 needs[which] = max(needs[which], count * element_bytes)
         # One element of room to try what is not aligned, and the guard behind every output.

@@ -105,7 +105,8 @@ def export_of_run(run: Run) -> Export:
 def _planned(run: Run, point: Point, table: int) -> PointRow:
     """Return the row of a point as it stands before it is measured."""
     plan = run.plan
-    sweep, ranks = plan.sweeps[point.sweep], plan.placement.ranks
+    sweep = plan.sweeps[point.sweep]
+    ranks = sweep.partners(plan.placement.ranks)
     # None: measured by a newer busbw.
     collective = COLLECTIVES.get(sweep.collective)
     return PointRow(

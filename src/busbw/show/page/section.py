@@ -206,7 +206,7 @@ def series_of(run: Run, prefix: str = "") -> tuple[SeriesRows, ...]:
 
 def _line(item: Measurement) -> tuple[object, ...]:
     """Return what all points of one line in a figure share: everything but their size."""
-    return item.collective, item.in_place, item.dtype, item.op, item.root, item.pair, item.group
+    return item.collective, item.in_place, item.dtype, item.op, item.root, item.pair, item.group, item.within
 
 
 def _summary(items: Sequence[Measurement]) -> str:

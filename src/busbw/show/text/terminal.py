@@ -113,7 +113,7 @@ def run_text(run: Run, where: Path) -> None:
     out = console()
     say(out, verdict_line(run.verdict))
     out.print()
-    say(out, Text(_heading(run.plan)))
+    say(out, Text(heading(run.plan)))
     for line in (*found_lines(run), *node_lines(run.nodes)):
         say(out, Text(printable(line)))
     _say_recommended(out, run.plan, run.measurements)
@@ -162,13 +162,13 @@ def _say_conditions(out: Console, run: Run) -> None:
 
 
 def _table_of(item: Measurement) -> tuple[object, ...]:
-    return item.collective, item.in_place, item.group, item.pair, item.nccl is None
+    return item.collective, item.in_place, item.group, item.pair, item.within, item.nccl is None
 
 
 def plan_text(plan: Plan) -> None:
     """Print what would be done."""
     out = console()
-    say(out, Text(_heading(plan)))
+    say(out, Text(heading(plan)))
     _say_recommended(out, plan)
     for sweep in plan.sweeps:
         sizes = ", ".join(format_size(size_bytes) for size_bytes in sweep.sizes_bytes)
@@ -251,7 +251,8 @@ def _command(job: Job) -> str:
     return printable(" ".join([*settings, shlex.join(job.argv)]))
 
 
-def _heading(plan: Plan) -> str:
+def heading(plan: Plan) -> str:
+    """Return what is measured where, and how it was started, in lines."""
     host, mpi = plan.host, plan.mpi
     machine = ", ".join(
         part
@@ -286,6 +287,7 @@ def _title(measurement: Measurement) -> str:
     }.get(measurement.collective, "")
     who = f"ranks {measurement.pair[0]} and {measurement.pair[1]} of" if measurement.pair is not None else ""
     nodes = f", groups of {measurement.group}" if measurement.group is not None else ""
+    nodes += f" of each {measurement.within} group" if measurement.within is not None else ""
     return f"# {measurement.collective}{form}, {who}{' ' if who else ''}{measurement.ranks} ranks{nodes}{unit}"
 
 
