@@ -1,6 +1,6 @@
 // The model of a fabric, fitted robustly to tests of pairs of endpoints by medians taken in turn (Tukey's median
-// polish): log slowness = overall + hops + rail + leaf up + leaf down + round + sender + receiver + rest. Where there are
-// few endpoints or few leaves their terms are fitted together first.
+// polish): log slowness = overall + hops + rail + leaf up + leaf down + round + sender + receiver + rest. Where there
+// are few endpoints or few leaves their terms are fitted together first.
 #pragma once
 
 #include <cstdint>

@@ -83,3 +83,11 @@ def _digits(value: float) -> str:
     magnitude = abs(value)
     decimals = 2 if magnitude < 10 else 1 if magnitude < 1000 else 0
     return f"{value:.{decimals}f}"
+
+
+def short_size(size_bytes: int) -> str:
+    """Return a size as options take it: `64K`, `1G`, or bytes."""
+    for unit, unit_bytes in (("G", 2**30), ("M", 2**20), ("K", 2**10)):
+        if size_bytes and size_bytes % unit_bytes == 0:
+            return f"{size_bytes // unit_bytes}{unit}"
+    return str(size_bytes)

@@ -114,7 +114,7 @@ def print_run(run: Run, where: Path, *, as_json: bool) -> None:
         sys.stdout.write(codec.encode_pretty(run).decode())
     else:
         from busbw.show.text.terminal import run_text
-        from busbw.show.text.train_replay import replay_text
+        from busbw.show.text.train_step import replay_text
 
         (replay_text if run.plan.step is not None else run_text)(run, where)
     sys.stdout.flush()

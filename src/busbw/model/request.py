@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 from busbw.base.collectives import Matrix
 from busbw.base.errors import InputError
+from busbw.base.units import short_size
 from busbw.base.value import Value
 from busbw.model.fabric import FabricAsked, command_words
 from busbw.model.machine import Buffers
@@ -108,14 +109,6 @@ class RunOption:
         if self.form == "command":
             return shlex.join(value)
         return str(int(value)) if self.form == "yes" else str(value)
-
-
-def short_size(size_bytes: int) -> str:
-    """Return a size as options take it: `64K`, `1G`, or bytes."""
-    for unit, unit_bytes in (("G", 2**30), ("M", 2**20), ("K", 2**10)):
-        if size_bytes and size_bytes % unit_bytes == 0:
-            return f"{size_bytes // unit_bytes}{unit}"
-    return str(size_bytes)
 
 
 def _same(*words: str) -> tuple[tuple[str, str], ...]:

@@ -35,7 +35,7 @@ def proxy(*, as_json: bool, **asked: Any) -> None:  # noqa: ANN401 - as click gi
     """
     from busbw.api.training.proxying import ProxyRequest, train_proxy
     from busbw.model import codec
-    from busbw.show.text.train_proxy import proxy_text
+    from busbw.show.text.train_step import proxy_text
 
     found = train_proxy(ProxyRequest(**asked), lambda line: print(printable(line), file=sys.stderr))
     if as_json:

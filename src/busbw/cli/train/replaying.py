@@ -90,7 +90,7 @@ def _run(**given: Any) -> NoReturn:  # noqa: ANN401 - as click gives them
 def _print_plan(plan: Any, *, as_json: bool) -> NoReturn:  # noqa: ANN401 - busbw.model.plan.Plan, imported late
     from busbw.model import codec
     from busbw.show.text.terminal import plan_text
-    from busbw.show.text.train_replay import step_lines
+    from busbw.show.text.train_step import step_lines
 
     if as_json:
         sys.stdout.write(codec.encode_pretty(plan).decode())

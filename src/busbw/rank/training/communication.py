@@ -71,7 +71,7 @@ class Meter:
         return found
 
 
-class Groups:
+class ProcessGroups:
     """The groups of this process, made by all processes in the same order."""
 
     def __init__(self, plan: ProxyPlan, rank: int, meter: Meter) -> None:
@@ -151,7 +151,7 @@ class _IntoTensorParallel(torch.autograd.Function):
     """What all ranks of TP take in alike: its gradient is the sum of theirs."""
 
     @staticmethod
-    def forward(ctx: Any, values: Tensor, groups: Groups) -> Tensor:  # noqa: ANN401
+    def forward(ctx: Any, values: Tensor, groups: ProcessGroups) -> Tensor:  # noqa: ANN401
         ctx.groups = groups
         return values.view_as(values)
 
@@ -164,7 +164,7 @@ class _OutOfTensorParallel(torch.autograd.Function):
     """Parts that are summed over TP: each takes the gradient of the sum."""
 
     @staticmethod
-    def forward(_ctx: Any, values: Tensor, groups: Groups) -> Tensor:  # noqa: ANN401
+    def forward(_ctx: Any, values: Tensor, groups: ProcessGroups) -> Tensor:  # noqa: ANN401
         return groups.all_reduce(_TP_SUMS, "TP", values.contiguous().clone())
 
     @staticmethod
@@ -176,7 +176,7 @@ class _BetweenExperts(torch.autograd.Function):
     """Rows to other ranks of EP: their gradients go the way back."""
 
     @staticmethod
-    def forward(ctx: Any, rows: Tensor, groups: Groups, sent: Sequence[int], got: Sequence[int]) -> Tensor:  # noqa: ANN401
+    def forward(ctx: Any, rows: Tensor, groups: ProcessGroups, sent: Sequence[int], got: Sequence[int]) -> Tensor:  # noqa: ANN401
         ctx.groups, ctx.sent, ctx.got = groups, sent, got
         return groups.alltoall(_TO_EXPERTS, "EP", rows, sent, got)
 
@@ -186,16 +186,16 @@ class _BetweenExperts(torch.autograd.Function):
         return back, None, None, None
 
 
-def into_tensor_parallel(values: Tensor, groups: Groups) -> Tensor:
+def into_tensor_parallel(values: Tensor, groups: ProcessGroups) -> Tensor:
     """Return what each rank of TP goes on with by itself."""
     return values if groups.size("TP") == 1 else _IntoTensorParallel.apply(values, groups)
 
 
-def out_of_tensor_parallel(values: Tensor, groups: Groups) -> Tensor:
+def out_of_tensor_parallel(values: Tensor, groups: ProcessGroups) -> Tensor:
     """Return the sum of what ranks of TP have."""
     return values if groups.size("TP") == 1 else _OutOfTensorParallel.apply(values, groups)
 
 
-def between_experts(rows: Tensor, groups: Groups, sent: Sequence[int], got: Sequence[int]) -> Tensor:
+def between_experts(rows: Tensor, groups: ProcessGroups, sent: Sequence[int], got: Sequence[int]) -> Tensor:
     """Return the rows that come from other ranks of EP for those that go there."""
     return rows if groups.size("EP") == 1 else _BetweenExperts.apply(rows, groups, sent, got)

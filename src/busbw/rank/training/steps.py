@@ -15,7 +15,7 @@ import torch.distributed as dist
 from busbw.base.errors import InputError
 from busbw.model import codec
 from busbw.model.train.proxy import LOG_NAME, PLAN_NAME, RESULT_NAME, ProxyCall, ProxyPlan, ProxyResult
-from busbw.rank.training.communication import CallKind, CallTally, Groups, Meter
+from busbw.rank.training.communication import CallKind, CallTally, Meter, ProcessGroups
 from busbw.rank.training.transformer import Transformer
 from busbw.rank.training.updating import Updater
 from busbw.stats.distributions import median
@@ -53,7 +53,7 @@ class _Step:
 def train(plan: ProxyPlan, rank: int, device: torch.device, device_name: str) -> None:
     """Train as planned, with every other process. Raises InputError where the folder is there already."""
     on_gpu = device.type == "cuda"
-    groups = Groups(plan, rank, Meter(has_events=on_gpu))
+    groups = ProcessGroups(plan, rank, Meter(has_events=on_gpu))
     model = Transformer.drawn(plan, groups, device)
     updater = Updater(model, plan, groups)
     places: list[_Place] = [_Place("", ())] * plan.ranks
@@ -150,7 +150,9 @@ class _Log:
         (self._folder / RESULT_NAME).write_bytes(codec.encode_pretty(result))
 
 
-def _result(plan: ProxyPlan, places: list[_Place], steps: list[_Step], groups: Groups, *, on_gpu: bool) -> ProxyResult:
+def _result(
+    plan: ProxyPlan, places: list[_Place], steps: list[_Step], groups: ProcessGroups, *, on_gpu: bool
+) -> ProxyResult:
     first = len(steps) // 2
     counted = steps[first:]
     kinds = dict.fromkeys(kind for step in counted for kind in step.tallies)
@@ -174,7 +176,7 @@ def _result(plan: ProxyPlan, places: list[_Place], steps: list[_Step], groups: G
     )
 
 
-def _call(kind: CallKind, tallies: list[CallTally], groups: Groups) -> ProxyCall:
+def _call(kind: CallKind, tallies: list[CallTally], groups: ProcessGroups) -> ProxyCall:
     return ProxyCall(
         name=kind.name,
         group=kind.group,

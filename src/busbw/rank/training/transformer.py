@@ -15,7 +15,7 @@ from torch.nn import functional
 from busbw.model.train.plan import GroupKind
 from busbw.model.train.proxy import ProxyPlan
 from busbw.rank.training.communication import (
-    Groups,
+    ProcessGroups,
     between_experts,
     into_tensor_parallel,
     out_of_tensor_parallel,
@@ -46,12 +46,12 @@ class Transformer:
     """The model of one process. `forward` gives the loss of its tokens, in parts that add up over TP once."""
 
     plan: ProxyPlan
-    groups: Groups
+    groups: ProcessGroups
     device: torch.device
     weights: dict[str, Weight]
 
     @classmethod
-    def drawn(cls, plan: ProxyPlan, groups: Groups, device: torch.device) -> "Transformer":
+    def drawn(cls, plan: ProxyPlan, groups: ProcessGroups, device: torch.device) -> "Transformer":
         """Return the model at its beginning."""
         model = cls(plan=plan, groups=groups, device=device, weights={})
         for name, rows, columns, side in _matrices(plan):
@@ -203,7 +203,7 @@ class _SplitLoss(torch.autograd.Function):
     """Cross entropy summed over rows, of logits whose columns are spread over TP."""
 
     @staticmethod
-    def forward(ctx: Any, logits: Tensor, wanted: Tensor, groups: Groups) -> Tensor:  # noqa: ANN401
+    def forward(ctx: Any, logits: Tensor, wanted: Tensor, groups: ProcessGroups) -> Tensor:  # noqa: ANN401
         name = "sums of the loss"
         most = groups.all_reduce(name, "TP", logits.max(-1).values, largest=True)
         powers = (logits - most.unsqueeze(-1)).exp()
@@ -222,7 +222,7 @@ class _SplitLoss(torch.autograd.Function):
         return found * gradient, None, None
 
 
-def _split_loss(logits: Tensor, wanted: Tensor, groups: Groups) -> Tensor:
+def _split_loss(logits: Tensor, wanted: Tensor, groups: ProcessGroups) -> Tensor:
     found: Tensor = _SplitLoss.apply(logits, wanted, groups)
     return found
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from busbw.model.train.plan import GroupKind
 from busbw.model.train.proxy import ProxyPlan
-from busbw.rank.training.communication import Groups
+from busbw.rank.training.communication import ProcessGroups
 from busbw.rank.training.transformer import Transformer, Weight
 
 _BETAS = (0.9, 0.95)
@@ -45,7 +45,7 @@ class _Kind:
 class Updater:
     """Gradients and optimizer of one process."""
 
-    def __init__(self, model: Transformer, plan: ProxyPlan, groups: Groups) -> None:
+    def __init__(self, model: Transformer, plan: ProxyPlan, groups: ProcessGroups) -> None:
         self._plan, self._groups, self._device = plan, groups, model.device
         self._steps = 0
         self._kinds = []

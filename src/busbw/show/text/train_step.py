@@ -1,4 +1,4 @@
-"""A replayed step as text for a terminal."""
+"""A step that was measured, replayed or trained by a small transformer, as text for a terminal."""
 
 from pathlib import Path
 
@@ -6,10 +6,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from busbw.base.text import counted, percent, printable
-from busbw.base.units import format_rate, format_size, format_time, signed_percent
+from busbw.base.text import counted, listed, percent, printable
+from busbw.base.units import format_rate, format_size, format_time, precise_time, signed_percent
 from busbw.model.plan import Plan
 from busbw.model.run import Run
+from busbw.model.train.proxy import ProxyResult
+from busbw.model.train.reading import TrainingLog
 from busbw.model.train.replay import CallResult, ReplayedStep, StepPlan
 from busbw.show.lines import say
 from busbw.show.text.terminal import console, heading, say_finding, verdict_line
@@ -134,3 +136,35 @@ def _groups(step: ReplayedStep) -> Table:
             percent(exposed_s / step.step_s),
         )  # fmt: skip
     return table
+
+
+def proxy_text(result: ProxyResult, log: TrainingLog) -> None:
+    """Print the step, what communication takes of it, and each kind of call."""
+    out, plan = console(), result.plan
+    share = percent(result.communication)
+    say(
+        out,
+        Text.assemble((f"communication takes {share} of a step", "bold"), f" ({precise_time(result.median_step_s)})"),
+    )
+    layout = f"TP {plan.tp} x DP {plan.dp}, EP {plan.ep}, ZeRO {plan.zero}"
+    devices = [f"{result.devices.count(name)} x {name}" for name in dict.fromkeys(result.devices)]
+    say(out, Text(printable(f"{plan.workload}, {plan.dtype}, {layout}; {listed(devices)}; PyTorch {result.torch}, "
+                            f"{result.backend}")), indent=2)  # fmt: skip
+    loss = f"loss {result.losses[0]:.3f} to {result.losses[-1]:.3f} in {counted(plan.steps, 'step')}"
+    say(out, Text(printable(f"{loss}; the log: {log.sentence}")), indent=2)
+    out.print()
+    table = plain_table(
+        ("call", "wrap"), ("group", "left"), ("collective", "left"), ("calls", "right"), ("size", "right"),
+        ("time a step", "right"), ("of a step", "right"),
+    )  # fmt: skip
+    for call in result.calls:
+        table.add_row(
+            call.name, f"{call.group} ({call.ranks})", call.collective, str(call.calls),
+            format_size(round(call.size_bytes)), precise_time(call.time_s), percent(call.time_s / result.median_step_s),
+        )  # fmt: skip
+    out.print(table)
+    say(out, Text(printable(
+        f"note: of rank 0, medians from step {result.counted_from} on, by {result.clock}; a collective also waits for "
+        "late ranks, and nothing computes beside it"
+    ), style="dim"))  # fmt: skip
+    say(out, Text(printable(f"next: busbw train read {plan.directory}/train.log"), style="dim"))
