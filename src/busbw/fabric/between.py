@@ -20,6 +20,8 @@ _LEAST_LEAD = 2
 _LEAST_CROSSING = -math.log(0.9)
 # Tests that an answer without retests needs: more than one round of a small leaf has.
 _LEAST_UNASKED = 8
+# What some tests show and others do not is told from so many scatters on.
+_SCATTERS_OF_TWO = 4.0
 # Pairs that cross, for what lies between leaves.
 _CROSSING = 6
 # What others on the same way may slow: one round tests it alone.
@@ -53,14 +55,46 @@ def suspicions_between(places: Places, tests: PairTable, fit: Fit, least: Least)
     """Return what is to be looked at again between endpoints: the widest first; what explains tests keeps them."""
     found = [Suspicion(kind="rail", elements=places.rails[rail][:1], effect=effect)
              for rail, effect in fit.rails.items() if effect >= LEAST_EFFECT and len(fit.rails) > 2]  # fmt: skip
+    whole: set[int] = set()
+    partly: set[int] = set()
     for leaf in sorted({*fit.leaf_up, *fit.leaf_down}):
         effect = max(fit.leaf_up.get(leaf, 0.0), fit.leaf_down.get(leaf, 0.0))
         if effect >= LEAST_EFFECT:
-            found.append(Suspicion(kind="leaf_uplink", elements=(leaf,), effect=effect))
+            each = Suspicion(kind="leaf_uplink", elements=(leaf,), effect=effect)
+            (whole if _is_of_all(each, places, tests, fit) else partly).add(leaf)
+            found += [each] if leaf in whole else []
     found += _crossing(places, tests, fit)
-    found += _spine_links(places, tests, fit)
-    whole = {leaf for each in found if each.kind == "leaf_uplink" for leaf in each.elements}
-    return [*found, *cable_suspicions(places, tests, fit, whole, least)]
+    found += [each for each in _spine_links(places, tests, fit) if _is_of_all(each, places, tests, fit)]
+    left = _with_terms_of(partly, places, tests, fit) if partly else fit.residuals
+    return [*found, *cable_suspicions(places, tests, fit, left, whole, least)]
+
+
+def _is_of_all(suspicion: Suspicion, places: Places, tests: PairTable, fit: Fit) -> bool:
+    """Whether the tests of a leaf or a link are slow together, not some of them very and others not at all.
+
+    Medians of few tests have one bad cable of several for the leaf or the link. True where the scatter does not tell.
+    """
+    if suspicion.effect < _SCATTERS_OF_TWO * fit.noise:
+        return True
+    slow = of = 0
+    for number in tests.among(places, ends_about(suspicion, places)):
+        residual = fit.residuals[number]
+        own = own_between(suspicion, places, fit, (tests.senders[number], tests.receivers[number]), set())
+        if own is not None and not math.isnan(residual):
+            of += 1
+            slow += residual + own > suspicion.effect / 2
+    return 3 * slow >= 2 * of
+
+
+def _with_terms_of(leaves: Collection[int], places: Places, tests: PairTable, fit: Fit) -> "array[float]":
+    """Return what is left of each test with the terms of some leaves, which are of a part of their tests, put back."""
+    left = fit.residuals[:]
+    others = frozenset(places.members) - frozenset(leaves)
+    for number in tests.among(places, [end for leaf in leaves for end in places.members[leaf]]):
+        ends = (tests.senders[number], tests.receivers[number])
+        if places.crossing(*ends):
+            left[number] += leaf_terms(places, fit, ends, others)
+    return left
 
 
 def _crossing(places: Places, tests: PairTable, fit: Fit) -> Iterator[Suspicion]:
@@ -229,6 +263,13 @@ def crosses_slowly(places: Places, tests: PairTable, fit: Fit, suspects: set[int
     if min(len(within), len(across)) < LEAST_TESTS:
         return False
     return median(sorted(across)) - median(sorted(within)) >= _LEAST_CROSSING
+
+
+def leaf_terms(places: Places, fit: Fit, ends: tuple[int, int], but: frozenset[int]) -> float:
+    """Return what the fit took for slowness of the uplinks on a way, but for those of some leaves."""
+    one, other = places.leaves[ends[0]], places.leaves[ends[1]]
+    terms = [(leaf, those) for leaf, those in ((one, fit.leaf_up), (other, fit.leaf_down)) if leaf not in but]
+    return sum(those.get(leaf, 0.0) for leaf, those in terms if leaf is not None)
 
 
 def _terms_of(places: Places, fit: Fit, ends: tuple[int, int]) -> float:

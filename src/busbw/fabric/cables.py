@@ -5,6 +5,7 @@ those that stay slow while their ends are sound in other tests lie on what is ba
 """
 
 import math
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 
@@ -26,35 +27,35 @@ _LEAST_LEAVES = 3
 
 
 def cable_suspicions(
-    places: Places, tests: PairTable, fit: Fit, whole: Collection[int], least: Least
+    places: Places, tests: PairTable, fit: Fit, left: "array[float]", whole: Collection[int], least: Least
 ) -> Iterator[Suspicion]:
     """Yield leaves of which more ways out are slow than chance makes, while the others are sound.
 
-    `whole`: leaves whose uplinks are suspicious as a whole.
+    `left`: what is left of each test by the fit; `whole`: leaves whose uplinks are suspicious as a whole.
     """
-    crossed = _core.crossings(tests.senders, tests.receivers, fit.residuals, leaf_column(places), _slower(fit))
+    crossed = _core.crossings(tests.senders, tests.receivers, left, leaf_column(places), _slower(fit))
     crossing = {leaf: count for leaf, count in enumerate(crossed.by_leaf) if count}
     slow: dict[int, list[tuple[Pair, float]]] = defaultdict(list)
     for number in crossed.slow:
         pair = (tests.senders[number], tests.receivers[number])
         for end in pair:
             if (leaf := places.leaves[end]) is not None:
-                slow[leaf].append((pair, fit.residuals[number]))
+                slow[leaf].append((pair, left[number]))
     ranked = sorted(slow, key=lambda leaf: -len(slow[leaf]) / crossing[leaf])
     taken: set[Pair] = set()
     for leaf in ranked:
-        left = [each for each in slow[leaf] if each[0] not in taken]
+        own = [each for each in slow[leaf] if each[0] not in taken]
         if (
             leaf in whole
-            or len(left) < least.cluster
-            or len({end for pair, _ in left for end in pair}) < 2 * least.cluster
-            or (len(crossing) > 2 and _to_one_other([pair for pair, _ in left], places))
+            or len(own) < least.cluster
+            or len({end for pair, _ in own for end in pair}) < 2 * least.cluster
+            or (len(crossing) > 2 and _to_one_other([pair for pair, _ in own], places))
         ):
             continue
-        if len(left) > _CHANCE * crossing[leaf] and binomial_tail(len(left), crossing[leaf], _CHANCE) < least.chance:
-            taken.update(pair for pair, _ in left)
-            effect = median(sorted(effect for _, effect in left))
-            strongest = sorted(left, key=lambda each: -each[1])
+        if len(own) > _CHANCE * crossing[leaf] and binomial_tail(len(own), crossing[leaf], _CHANCE) < least.chance:
+            taken.update(pair for pair, _ in own)
+            effect = median(sorted(effect for _, effect in own))
+            strongest = sorted(own, key=lambda each: -each[1])
             yield Suspicion(kind="cable", elements=(leaf,), effect=effect, pairs=tuple(pair for pair, _ in strongest))
 
 
@@ -70,14 +71,14 @@ def _to_one_other(pairs: Sequence[Pair], places: Places) -> bool:
 
 
 def firm_cables(
-    places: Places, tests: PairTable, fit: Fit, named: Collection[int]
+    places: Places, tests: PairTable, fit: Fit, named: Collection[int], links: Collection[frozenset[int]]
 ) -> Iterator[tuple[Suspicion, Retest]]:
     """Yield leaves that pairs share which are slow whenever they are tested, with those tests.
 
-    `named`: leaves whose uplinks are bad as a whole.
+    `named`: leaves whose uplinks are bad as a whole; `links`: regions, two and two, between which all is slow.
     """
     seen = _pairs_again(places, tests, fit, named)
-    left = {pair: numbers for pair, numbers in seen.items() if numbers}
+    left = {pair: numbers for pair, numbers in seen.items() if frozenset(map(places.region, pair)) not in links}
     leaves = len({leaf for leaf in places.leaves if leaf is not None})
     while left:
         by_leaf: dict[int, list[Pair]] = defaultdict(list)

@@ -23,18 +23,8 @@ from busbw.fabric.answers import (
     is_endpoint,
     names_of,
 )
-from busbw.fabric.between import (
-    SHARED,
-    answer_between,
-    crosses_slowly,
-    ends_about,
-    named_between,
-    own_between,
-    passes,
-    suspicions_between,
-    wanted_between,
-)
-from busbw.fabric.cables import firm_cables
+from busbw.fabric.between import passes, suspicions_between, wanted_between
+from busbw.fabric.confirming import confirmed_between, links_of, retest
 from busbw.fabric.inference import LEAST_EFFECT, Fit
 from busbw.fabric.pair_table import PairTable, leaf_column
 from busbw.fabric.places import ONE_WAY, Draws, Places
@@ -46,10 +36,6 @@ _LARGE = math.log(1.2)
 # A round in which an endpoint is slow by no more than this is sound.
 _SOUND = LEAST_EFFECT * 1.5
 _PARTNERS = 6
-# Tests alone that are slower than this are not sound, however much slower others were that shared a way with them; or
-# by this share of what was seen among others.
-_SOUND_ALONE = 3 * LEAST_EFFECT
-_SHARE_ALONE = 0.6
 # Bad rounds from which on a link that comes and goes is named though no retest saw it.
 _OFTEN = 3
 # So many tests within its leaf clear an endpoint, where their median is below this share of what it is suspected of;
@@ -127,97 +113,20 @@ def wanted_pairs(
     return tuple((end, each) for each in partners[:_PARTNERS])
 
 
-def retest(
-    suspicion: Suspicion, places: Places, tests: PairTable, fit: Fit, suspects: set[int], way: str = "both",
-    above: frozenset[int] = frozenset(), picked: frozenset[int] = frozenset(),
-) -> Retest:  # fmt: skip
-    """Return how many tests against known-good partners show a suspicion; of retests alone, where there are some.
-
-    `above`: leaves of which no test that leaves them counts; `picked`: tests of pairs that were slow before and asked
-    again for that, which say nothing about what all pairs share.
-    """
-    first = tests.first_retest
-    numbers = (
-        range(max(first, suspicion.since), len(tests))
-        if first < len(tests)
-        else tests.among(places, ends_about(suspicion, places))
-    )
-    votes: list[tuple[int, bool]] = []
-    shown: list[float] = []
-    alone: list[float] = []
-    for number in numbers:
-        residual = fit.residuals[number]
-        ends = (tests.senders[number], tests.receivers[number])
-        if math.isnan(residual) or number in picked or (above and passes(places, ends, above)):
-            continue
-        own = _own(suspicion, places, fit, ends, suspects, way)
-        if own is not None:
-            if tests[number].alone:
-                alone.append(residual + own)
-                continue
-            # What others congest changes from round to round, by more than half.
-            least = min(suspicion.effect / 2, LEAST_EFFECT if suspicion.kind in SHARED else math.inf)
-            votes.append((number, residual + own > max(least, LEAST_EFFECT / 2)))
-            shown.append(residual + own)
-    least_alone = max(min(_SHARE_ALONE * suspicion.effect, _SOUND_ALONE), LEAST_EFFECT / 2)
-    return Retest(
-        slow=sum(slow for _, slow in votes),
-        of=len(votes),
-        tests=tuple(number for number, slow in votes if slow),
-        alone_slow=median(sorted(alone)) > least_alone if alone else None,
-        effect=median(sorted(shown)) if shown else 0.0,
-        scatter=fit.scatter(len(shown)) if shown else 0.0,
-    )
-
-
-def _own(
-    suspicion: Suspicion, places: Places, fit: Fit, ends: tuple[int, int], suspects: set[int], way: str
-) -> float | None:
-    """Return the term of a suspicion in a test; None where the test says nothing about it."""
-    if not is_endpoint(suspicion):
-        return own_between(suspicion, places, fit, ends, suspects)
-    end = suspicion.elements[0]
-    if end not in ends or (suspects - {end}) & set(ends):
-        return None
-    if end == ends[0]:
-        return fit.senders[end] if way in ("both", "send") else None
-    return fit.receivers[end] if way in ("both", "receive") or fit.metric not in ONE_WAY else None
-
-
 def confirmed(
     found: Sequence[Suspicion], places: Places, tests: PairTable, fit: Fit, unit: str
 ) -> tuple[tuple[FabricAnswer, ...], tuple[Suspicion, ...]]:
     """Return what of the suspicions two of three tests against known-good partners confirm, and the others."""
     suspects = {each.elements[0] for each in found if is_endpoint(each)}
-    again = _again(found, tests)
-    between: dict[Suspicion, FabricAnswer | None] = {}
-    for each in found:
-        if not is_endpoint(each):
-            picked = again if each.kind in SHARED else frozenset[int]()
-            seen = retest(each, places, tests, fit, suspects, picked=picked)
-            between[each] = answer_between(each, seen, places, tests, unit)
-    # Tests that a bad or congested leaf explains say nothing about a cable of another.
-    wide = frozenset(leaf for each, answer in between.items() if answer is not None and each.kind == "leaf_uplink"
-                     for leaf in each.elements)  # fmt: skip
-    for each in found:
-        if each.kind == "crossing" and wide:
-            # What else crosses must be slow too.
-            seen = retest(each, places, tests, fit, suspects, above=wide, picked=again)
-            slow = crosses_slowly(places, tests, fit, suspects, wide)
-            between[each] = answer_between(each, seen, places, tests, unit) if slow else None
-        if each.kind == "cable" and 2 * sum(passes(places, pair, wide) for pair in each.pairs) > len(each.pairs):
-            between[each] = None
-    if tests.first_retest < len(tests):
-        between = {each: answer for each, answer in between.items() if each.kind != "cable"}
-        between |= {each: named_between(each, seen, places, tests, unit)
-                    for each, seen in firm_cables(places, tests, fit, wide)}  # fmt: skip
+    between = confirmed_between(found, places, tests, fit, suspects, unit)
     answers = [answer for answer in between.values() if answer is not None]
     # What a bad cable or a congested leaf does to a test says nothing about its ends.
     above = frozenset(leaf for each, answer in between.items() if answer is not None
                       and each.kind in ("cable", "leaf_uplink") for leaf in each.elements)  # fmt: skip
+    links = links_of(between)
     bad: dict[int, tuple[Suspicion, Retest]] = {}
     for each in found:
-        if is_endpoint(each) and (kept := _endpoint_of(each, places, tests, fit, suspects, above)) is not None:
+        if is_endpoint(each) and (kept := _endpoint_of(each, places, tests, fit, suspects, above, links)) is not None:
             bad[each.elements[0]] = kept
     answers += _wholes(bad, places, tests, unit)
     answers += _unanswered(places, tests, fit)
@@ -227,25 +136,13 @@ def confirmed(
     return tuple(sorted(answers, key=lambda each: -each.loss)), tuple(cleared)
 
 
-def _again(found: Sequence[Suspicion], tests: PairTable) -> frozenset[int]:
-    """Return retests of pairs that were suspected of a cable, and had been tested before."""
-    slow = {pair for each in found if each.kind == "cable" for pair in each.pairs}
-    met: set[Pair] = set()
-    again: set[int] = set()
-    for number in range(len(tests)) if slow and tests.first_retest < len(tests) else ():
-        pair = (tests.senders[number], tests.receivers[number])
-        if pair in slow and pair in met and number >= tests.first_retest:
-            again.add(number)
-        met.add(pair)
-    return frozenset(again)
-
-
 def _endpoint_of(
-    suspicion: Suspicion, places: Places, tests: PairTable, fit: Fit, suspects: set[int], above: frozenset[int]
-) -> tuple[Suspicion, Retest] | None:
+    suspicion: Suspicion, places: Places, tests: PairTable, fit: Fit, suspects: set[int], above: frozenset[int],
+    links: frozenset[frozenset[int]],
+) -> tuple[Suspicion, Retest] | None:  # fmt: skip
     """Return an endpoint with the directions that its tests confirm; None where they clear it."""
     end = suspicion.elements[0]
-    both = retest(suspicion, places, tests, fit, suspects, above=above)
+    both = retest(suspicion, places, tests, fit, suspects, above=above, but=links)
     if suspicion.kind == "unsteady":
         # It comes and goes: one of the retests in which it came is enough, beside the rounds before; or it came so
         # often before that the retests may have missed it. Where a round has both directions by themselves both must be
@@ -257,7 +154,7 @@ def _endpoint_of(
         often = is_one_way and len(bad) >= _OFTEN and tests.first_retest < len(tests)
         seen = tuple(number for at in sorted(bad) for number in bad[at])
         return (suspicion, replace(both, tests=seen, again=False)) if often else None
-    ways = {way: retest(suspicion, places, tests, fit, suspects, way, above) for way in ("send", "receive")}
+    ways = {way: retest(suspicion, places, tests, fit, suspects, way, above, but=links) for way in ("send", "receive")}
     terms = {"send": fit.senders[end], "receive": fit.receivers[end]}
     asked = tests.first_retest < len(tests)
     sure = [
