@@ -142,18 +142,9 @@ def _endpoint_of(
 ) -> tuple[Suspicion, Retest] | None:  # fmt: skip
     """Return an endpoint with the directions that its tests confirm; None where they clear it."""
     end = suspicion.elements[0]
-    both = retest(suspicion, places, tests, fit, suspects, above=above, but=links)
     if suspicion.kind == "unsteady":
-        # It comes and goes: one of the retests in which it came is enough, beside the rounds before; or it came so
-        # often before that the retests may have missed it. Where a round has both directions by themselves both must be
-        # slow; where it has one test, chance does that sooner.
-        bad = _bad_rounds(end, places, tests, fit, above)
-        is_one_way = fit.metric in ONE_WAY
-        if any(tests.rounds[number] in bad for number in both.tests):
-            return (suspicion, both) if len(bad) >= (2 if is_one_way else 3) else None
-        often = is_one_way and len(bad) >= _OFTEN and tests.first_retest < len(tests)
-        seen = tuple(number for at in sorted(bad) for number in bad[at])
-        return (suspicion, replace(both, tests=seen, again=False)) if often else None
+        return _comes_and_goes(suspicion, places, tests, fit, suspects, above, links)
+    both = retest(suspicion, places, tests, fit, suspects, above=above, but=links)
     ways = {way: retest(suspicion, places, tests, fit, suspects, way, above, but=links) for way in ("send", "receive")}
     terms = {"send": fit.senders[end], "receive": fit.receivers[end]}
     asked = tests.first_retest < len(tests)
@@ -162,12 +153,61 @@ def _endpoint_of(
         and (asked or ways[way].of >= LEAST_UNASKED or terms[way] >= FAR_SLOWER)
     ]  # fmt: skip
     effect = max((terms[way] for way in sure), default=0.0)
-    if not sure or _is_sound_within(end, places, tests, fit, suspects, sure, effect):
+    if not sure:
+        return None
+    if _is_sound_within(end, places, tests, fit, suspects, sure, effect):
+        # Within the leaf it was slow as well, in some rounds.
+        bad = _bad_rounds(end, places, tests, fit, above)
+        if any(not places.crossing(tests.senders[at], tests.receivers[at]) for those in bad.values() for at in those):
+            return _comes_and_goes(replace(suspicion, kind="unsteady"), places, tests, fit, suspects, above, links)
         return None
     if len(sure) == 2 or fit.metric not in ONE_WAY:
         return Suspicion(kind="nic", elements=(end,), effect=effect), both
     kind: Kind = "nic_send" if sure == ["send"] else "nic_receive"
     return Suspicion(kind=kind, elements=(end,), effect=effect), ways[sure[0]]
+
+
+def _comes_and_goes(
+    suspicion: Suspicion, places: Places, tests: PairTable, fit: Fit, suspects: set[int], above: frozenset[int],
+    links: frozenset[frozenset[int]],
+) -> tuple[Suspicion, Retest] | None:  # fmt: skip
+    """Return an endpoint that is very slow in some rounds, with the tests of those; None where too few show it.
+
+    One of the retests in which it came is enough, beside the rounds before; or it came so often before that the retests
+    may have missed it. Where a round has both directions by themselves both must be slow; where it has one test, chance
+    does that sooner.
+    """
+    end = suspicion.elements[0]
+    bad = _bad_rounds(end, places, tests, fit, above)
+    # A partner that was slow with this endpoint alone is suspected because of it, where another one was so too.
+    partners = _partners(end, bad, tests)
+    if len(partners) > 1:
+        own = {
+            each for each in partners if _partners(each, _bad_rounds(each, places, tests, fit, above), tests) == {end}
+        }
+        suspects = suspects - own
+    seen = retest(suspicion, places, tests, fit, suspects, above=above, but=links)
+    is_one_way = fit.metric in ONE_WAY
+    if any(tests.rounds[number] in bad for number in seen.tests):
+        return (suspicion, seen) if len(bad) >= (2 if is_one_way else 3) else None
+    numbers = tuple(number for at in sorted(bad) for number in bad[at])
+    # Two partners both ways, further than what disturbs a test, and never one way alone, as a cable above it would be.
+    effects = {number: _effect_at(end, number, tests, fit) for number in tests.among(places, (end,))}
+    slow_alone = {tests.rounds[at] for at, effect in effects.items() if effect > FAR_SLOWER} - set(bad)
+    far = len(partners) > 1 and not slow_alone and all(effects[number] > FAR_SLOWER for number in numbers)
+    often = is_one_way and (len(bad) >= _OFTEN or far) and tests.first_retest < len(tests)
+    return (suspicion, replace(seen, tests=numbers, again=False)) if often else None
+
+
+def _effect_at(end: int, number: int, tests: PairTable, fit: Fit) -> float:
+    """Return how slow a test was by what is left of it and the term of one of its ends; NaN where it has no value."""
+    return fit.residuals[number] + (fit.senders if tests.senders[number] == end else fit.receivers)[end]
+
+
+def _partners(end: int, bad: dict[int, list[int]], tests: PairTable) -> set[int]:
+    """Return with whom an endpoint was tested in its bad rounds."""
+    numbers = [number for those in bad.values() for number in those]
+    return {each for number in numbers for each in (tests.senders[number], tests.receivers[number])} - {end}
 
 
 def _is_sound_within(
@@ -204,9 +244,8 @@ def _bad_rounds(end: int, places: Places, tests: PairTable, fit: Fit, above: fro
     for number in tests.among(places, (end,)):
         ends = (tests.senders[number], tests.receivers[number])
         if not math.isnan(fit.residuals[number]) and not (above and passes(places, ends, above)):
-            own = fit.senders[end] if end == tests.senders[number] else fit.receivers[end]
             rounds[tests.rounds[number]].append(number)
-            if fit.residuals[number] + own <= _LARGE:
+            if _effect_at(end, number, tests, fit) <= _LARGE:
                 sound.add(tests.rounds[number])
     return {at: numbers for at, numbers in rounds.items() if at not in sound}
 
