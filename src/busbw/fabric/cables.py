@@ -78,15 +78,20 @@ def _beyond_leaves(places: Places, tests: PairTable, fit: Fit, left: "array[floa
                 across[way].append(number)
             elif way in terms:
                 within[way].append(left[number] + terms[way])
-    changed, beyond = left[:] if terms else left, set[int]()
+    back: dict[int, float] = {}
+    beyond = set[int]()
     for way, term in terms.items():
         slow = sum(left[number] > (_SLOW_ACROSS - 1) * term for number in across[way])
         enough = min(len(across[way]), len(within[way])) >= _LEAST_AGAIN
         if enough and 3 * slow >= 2 * len(across[way]) and median(sorted(within[way])) < _SOUND_WITHIN * term:
             beyond.add(way[0])
             for number in across[way]:
-                changed[number] += term
-    return changed, beyond
+                back[number] = back.get(number, 0.0) + term
+    if back:
+        left = left[:]
+        for number, term in back.items():
+            left[number] += term
+    return left, beyond
 
 
 def _slow_ways(places: Places, fit: Fit) -> Iterator[tuple[tuple[int, bool], float]]:

@@ -196,7 +196,8 @@ def _comes_and_goes(
     slow_alone = {tests.rounds[at] for at, effect in effects.items() if effect > FAR_SLOWER} - set(bad)
     far = len(partners) > 1 and not slow_alone and all(effects[number] > FAR_SLOWER for number in numbers)
     often = is_one_way and (len(bad) >= _OFTEN or far) and tests.first_retest < len(tests)
-    return (suspicion, replace(seen, tests=numbers, again=False)) if often else None
+    made = sum(not math.isnan(effect) for effect in effects.values())
+    return (suspicion, replace(seen, slow=len(numbers), of=made, tests=numbers, again=False)) if often else None
 
 
 def _effect_at(end: int, number: int, tests: PairTable, fit: Fit) -> float:
