@@ -102,6 +102,11 @@ def leaf_blocks(places: Places, named: NamedParts, most: int) -> ViewBlocks:
     rest = [each for each in rest if places.region(each) not in linked]
     rest.sort(key=lambda each: (tier_of[each], places.leaves[each] or 0))
     by_leaf = [tuple(held) for _, held in groupby(rest, key=lambda each: places.leaves[each] or 0)]
+    # A row of several leaves does not reach over one that has a row of its own.
+    before = [sum(leaf < own for leaf in kept) for own in range(len(places.leaf_names))]
+    parts = tuple(tier * (len(kept) + 1) + before[leaf or 0] for tier, leaf in zip(tier_of, places.leaves, strict=True))
+    if 2 * len(set(parts)) <= most:
+        order = replace(order, groups=parts)
     return _numbered([*alone, *_merged(by_leaf, order, most, "leaf")], order)
 
 
