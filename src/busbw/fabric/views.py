@@ -531,19 +531,24 @@ def _tree(outcome: Swept, named: NamedParts, readings: Iterable[_Reading]) -> Fa
             tallies[one].sending.append(each.excess)
             tallies[other].receiving.append(each.excess)
             ways[min(one, other), max(one, other)].append(each.excess)
+    tier_of, groups = tiers(places)
+    if any(len({tier_of[each] for each in block.members}) > 1 for block in blocks.blocks):
+        # A box of several groups stands under none of them.
+        tier_of, groups = tuple(min(each, 0) for each in tier_of), ("",)
     boxes = tuple(
-        _box(block, places, fit, named, (tallies[at].bar("", suspect=False), _typical(inside[at])))
+        _box(block, places, tier_of, fit, named, (tallies[at].bar("", suspect=False), _typical(inside[at])))
         for at, block in enumerate(blocks.blocks)
     )
     links = () if None in places.leaves else tuple(_links(blocks, outcome, named, ways))
-    return FabricTree(groups=tiers(places)[1], boxes=boxes, links=links)
+    return FabricTree(groups=groups, boxes=boxes, links=links)
 
 
 def _box(
-    block: ViewBlock, places: Places, fit: Fit, named: NamedParts, seen: tuple[FabricBar, float | None]
-) -> LeafBox:
+    block: ViewBlock, places: Places, tier_of: Sequence[int], fit: Fit, named: NamedParts,
+    seen: tuple[FabricBar, float | None],
+) -> LeafBox:  # fmt: skip
     own = {places.leaves[each] for each in block.members}
-    group = tiers(places)[0][block.members[0]]
+    group = tier_of[block.members[0]]
     few = len(places.endpoints) <= _MOST_HOSTS
     hosts = [each for each in block.members if few or each in named.endpoints][:_MOST_HOSTS]
     return LeafBox(
