@@ -12,8 +12,8 @@ from busbw.fabric.simulation import Fault, Noise, Simulated, made_places
 NODES = 16
 
 
-def swept(fault: Fault | None, seed: int, flaps: Collection[int] = (), nodes: int = NODES) -> Swept:
-    """Return a sweep; host 9 is at 40 % in the rounds `flaps`."""
+def swept(fault: Fault | None, seed: int, flaps: Collection[int] = (), nodes: int = NODES, left: float = 0.4) -> Swept:
+    """Return a sweep; what host 9 has to do with is at 40 %, or what is `left`, in the rounds `flaps`."""
     draws = random.Random(seed)
     places = made_places("fat-tree-2", nodes)
     faults = () if fault is None else (fault,)
@@ -24,7 +24,7 @@ def swept(fault: Fault | None, seed: int, flaps: Collection[int] = (), nodes: in
     def measure(pairs: list[Pairing], number: int) -> list[float | None]:
         values = fabric.measure(pairs, number)
         return [
-            0.4 * value if value is not None and number in flaps and 9 in (pair.sender, pair.receiver) else value
+            left * value if value is not None and number in flaps and 9 in (pair.sender, pair.receiver) else value
             for pair, value in zip(pairs, values, strict=True)
         ]
 
@@ -93,3 +93,32 @@ def test_a_link_that_was_down_in_two_rounds_is_named(flaps: tuple[int, ...], con
 def test_a_link_that_was_down_in_one_round_is_not_told_from_its_partner() -> None:
     for seed in range(6):
         assert swept(None, seed, (3,), nodes=64).answers == ()
+
+
+def test_a_slow_node_that_was_disturbed_in_one_round_is_still_named() -> None:
+    named = [places_named(swept(Fault(kind="node", element=9), seed, (1,), nodes=64, left=0.75)) for seed in range(6)]
+    assert named == [["node n0009"]] * 6
+
+
+def test_traffic_that_comes_and_goes_above_a_leaf_is_no_host_below_it() -> None:
+    # Of all hosts of leaf0, when they cross, in two rounds of which one is a retest.
+    for seed in range(6):
+        draws = random.Random(seed)
+        places = made_places("fat-tree-2", 64)
+        fabric = Simulated(
+            topology="fat-tree-2", places=places, faults=(), noise=Noise(), metric="bandwidth", draws=draws
+        )
+
+        def measure(pairs: list[Pairing], number: int, fabric: Simulated = fabric) -> list[float | None]:
+            values = fabric.measure(pairs, number)
+            return [
+                0.75 * value
+                if value is not None
+                and number in (3, 5)
+                and fabric.places.crossing(pair.sender, pair.receiver)
+                and 0 in (fabric.places.leaves[pair.sender], fabric.places.leaves[pair.receiver])
+                else value
+                for pair, value in zip(pairs, values, strict=True)
+            ]
+
+        assert "unsteady" not in kinds(sweep(places, measure, "bandwidth", draws))

@@ -27,7 +27,7 @@ from busbw.fabric.between import passes, suspicions_between, wanted_between
 from busbw.fabric.confirming import confirmed_between, links_of, retest
 from busbw.fabric.inference import LEAST_EFFECT, Fit
 from busbw.fabric.pair_table import PairTable, leaf_column
-from busbw.fabric.places import ONE_WAY, Draws, Places
+from busbw.fabric.places import ONE_WAY, Draws, Places, slowness
 from busbw.fabric.schedule import Pair, shuffled
 from busbw.stats.distributions import median
 
@@ -41,6 +41,8 @@ _OFTEN = 3
 # So many tests within its leaf clear an endpoint, where their median is below this share of what it is suspected of;
 # one is enough where that is much.
 _LEAST_WITHIN, _SOUND_WITHIN = 2, 1 / 3
+# Of so many tests, of all leaves, the usual value within leaves is known well enough.
+_ENOUGH_TESTS = 2**16
 # Where one direction is suspicious, the retests decide about the other from this effect on.
 _OTHER_WAY = 0.6 * LEAST_EFFECT
 
@@ -124,9 +126,13 @@ def confirmed(
     above = frozenset(leaf for each, answer in between.items() if answer is not None
                       and each.kind in ("cable", "leaf_uplink") for leaf in each.elements)  # fmt: skip
     links = links_of(between)
+    usual = _usual_within(places, tests, fit, suspects) if suspects else None
     bad: dict[int, tuple[Suspicion, Retest]] = {}
     for each in found:
-        if is_endpoint(each) and (kept := _endpoint_of(each, places, tests, fit, suspects, above, links)) is not None:
+        if (
+            is_endpoint(each)
+            and (kept := _endpoint_of(each, places, tests, fit, suspects, above, links, usual)) is not None
+        ):
             bad[each.elements[0]] = kept
     answers += _wholes(bad, places, tests, unit)
     answers += _unanswered(places, tests, fit)
@@ -138,12 +144,26 @@ def confirmed(
 
 def _endpoint_of(
     suspicion: Suspicion, places: Places, tests: PairTable, fit: Fit, suspects: set[int], above: frozenset[int],
-    links: frozenset[frozenset[int]],
+    links: frozenset[frozenset[int]], usual: float | None,
+) -> tuple[Suspicion, Retest] | None:  # fmt: skip
+    """Return an endpoint as what its tests confirm; None where they clear it."""
+    if suspicion.kind == "unsteady":
+        if (found := _comes_and_goes(suspicion, places, tests, fit, suspects, above, links)) is not None:
+            return found
+        # It may be slow in all rounds, and disturbed in one.
+        end, ways = suspicion.elements[0], 2 * len(places.endpoints)
+        suspicion = replace(suspicion, kind="nic", effect=max(fit.senders[end], fit.receivers[end]))
+        if suspicion.effect < min(fit.bound(fit.sent[end], ways), fit.bound(fit.received[end], ways)):
+            return None
+    return _always_slow(suspicion, places, tests, fit, suspects, above, links, usual)
+
+
+def _always_slow(
+    suspicion: Suspicion, places: Places, tests: PairTable, fit: Fit, suspects: set[int], above: frozenset[int],
+    links: frozenset[frozenset[int]], usual: float | None,
 ) -> tuple[Suspicion, Retest] | None:  # fmt: skip
     """Return an endpoint with the directions that its tests confirm; None where they clear it."""
     end = suspicion.elements[0]
-    if suspicion.kind == "unsteady":
-        return _comes_and_goes(suspicion, places, tests, fit, suspects, above, links)
     both = retest(suspicion, places, tests, fit, suspects, above=above, but=links)
     ways = {way: retest(suspicion, places, tests, fit, suspects, way, above, but=links) for way in ("send", "receive")}
     terms = {"send": fit.senders[end], "receive": fit.receivers[end]}
@@ -155,7 +175,7 @@ def _endpoint_of(
     effect = max((terms[way] for way in sure), default=0.0)
     if not sure:
         return None
-    if _is_sound_within(end, places, tests, fit, suspects, sure, effect):
+    if _is_sound_within(end, places, tests, fit, suspects, sure, effect, usual):
         # Within the leaf it was slow as well, in some rounds.
         bad = _bad_rounds(end, places, tests, fit, above)
         if any(not places.crossing(tests.senders[at], tests.receivers[at]) for those in bad.values() for at in those):
@@ -211,28 +231,42 @@ def _partners(end: int, bad: dict[int, list[int]], tests: PairTable) -> set[int]
     return {each for number in numbers for each in (tests.senders[number], tests.receivers[number])} - {end}
 
 
+def _usual_within(places: Places, tests: PairTable, fit: Fit, suspects: set[int]) -> float | None:
+    """Return the median logarithm of tests within leaves between endpoints that nothing is suspected of.
+
+    Of millions of tests a sample; None: there are too few.
+    """
+    found: list[float] = []
+    for number in tests.spread(max(1, len(tests) // _ENOUGH_TESTS)):
+        one, other, value = tests.senders[number], tests.receivers[number], tests.values[number]
+        leaf = places.leaves[one]
+        if leaf is not None and leaf == places.leaves[other] and not {one, other} & suspects and not math.isnan(value):
+            found.append(math.log(slowness(value, fit.metric)))
+    found.sort()
+    return median(found) if len(found) >= _LEAST_WITHIN else None
+
+
 def _is_sound_within(
-    end: int, places: Places, tests: PairTable, fit: Fit, suspects: set[int], ways: Sequence[str], effect: float
-) -> bool:
-    """Whether tests within its leaf are as fast as those of other leaves: then what is bad lies beyond the leaf.
+    end: int, places: Places, tests: PairTable, fit: Fit, suspects: set[int], ways: Sequence[str], effect: float,
+    usual: float | None,
+) -> bool:  # fmt: skip
+    """Whether tests within its leaf are as fast as those of others: then what is bad lies beyond the leaf.
 
     By the values themselves: one bad cable of several slows all that comes to some of the hosts, where routes go by
     destination, and the fit of few tests takes part of it for slowness of partners.
     """
-    if places.leaves[end] is None:
+    if places.leaves[end] is None or usual is None:
         return False
     within: list[float] = []
-    others: list[float] = []
-    for one, other, value in zip(tests.senders, tests.receivers, tests.logs(fit.metric), strict=True):
+    for number in tests.among(places, (end,)):
+        one, other, value = tests.senders[number], tests.receivers[number], tests.values[number]
         if math.isnan(value) or places.crossing(one, other) or (suspects - {end}) & {one, other}:
             continue
-        if end not in (one, other):
-            others.append(value)
-        elif ("send" if one == end else "receive") in ways or fit.metric not in ONE_WAY:
-            within.append(value)
-    if len(within) < (1 if effect > _LARGE else _LEAST_WITHIN) or len(others) < _LEAST_WITHIN:
+        if ("send" if one == end else "receive") in ways or fit.metric not in ONE_WAY:
+            within.append(math.log(slowness(value, fit.metric)))
+    if len(within) < (1 if effect > _LARGE else _LEAST_WITHIN):
         return False
-    return median(sorted(within)) - median(sorted(others)) < _SOUND_WITHIN * effect
+    return median(sorted(within)) - usual < _SOUND_WITHIN * effect
 
 
 def _bad_rounds(end: int, places: Places, tests: PairTable, fit: Fit, above: frozenset[int]) -> dict[int, list[int]]:
@@ -248,7 +282,30 @@ def _bad_rounds(end: int, places: Places, tests: PairTable, fit: Fit, above: fro
             rounds[tests.rounds[number]].append(number)
             if _effect_at(end, number, tests, fit) <= _LARGE:
                 sound.add(tests.rounds[number])
-    return {at: numbers for at, numbers in rounds.items() if at not in sound}
+    bad = {at: numbers for at, numbers in rounds.items() if at not in sound}
+    return {at: numbers for at, numbers in bad.items() if at not in _shared_rounds(end, bad, places, tests, fit)}
+
+
+def _shared_rounds(end: int, bad: Collection[int], places: Places, tests: PairTable, fit: Fit) -> set[int]:
+    """Return bad rounds in which an endpoint was tested across leaves, and what others of its leaf had across was slow.
+
+    Traffic of others above the leaf comes and goes as well.
+    """
+    leaf = places.leaves[end]
+    if leaf is None or not bad:
+        return set()
+    own: set[int] = set()
+    others: dict[int, list[float]] = defaultdict(list)
+    for number in tests.among(places, places.members[leaf]):
+        pair, at = (tests.senders[number], tests.receivers[number]), tests.rounds[number]
+        if at not in bad or not places.crossing(*pair) or math.isnan(fit.residuals[number]):
+            continue
+        if end in pair:
+            own.add(at)
+        else:
+            others[at].append(fit.residuals[number])
+    return {at for at, those in others.items()
+            if at in own and len(those) >= LEAST_TESTS and median(sorted(those)) > LEAST_EFFECT}  # fmt: skip
 
 
 _ENDPOINT = {
