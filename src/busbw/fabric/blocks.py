@@ -116,6 +116,15 @@ def tiers(places: Places) -> tuple[tuple[int, ...], tuple[str, ...]]:
     return groups, tuple(f"group {each}" for each in range(count)) if count > 1 else ("",) * count
 
 
+def groups_above(blocks: Sequence[ViewBlock], places: Places) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Return what each row stands under, by number, and the names: one for all where a row is of several."""
+    tier_of, names = tiers(places)
+    found = [{tier_of[each] for each in block.members} for block in blocks]
+    if any(len(each) > 1 for each in found):
+        return tuple(min(0, *each) for each in found), ("",)
+    return tuple(each.pop() for each in found), names
+
+
 def _order(places: Places) -> _Order:
     first: dict[str, int] = {}
     for at, each in enumerate(places.endpoints):

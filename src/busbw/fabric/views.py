@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from busbw.base.value import Integer, Value
 from busbw.fabric.bands import LatencyBand, band_of
-from busbw.fabric.blocks import ViewBlock, ViewBlocks, blocks_of, leaf_blocks, node_blocks, tiers
+from busbw.fabric.blocks import ViewBlock, ViewBlocks, blocks_of, groups_above, leaf_blocks, node_blocks
 from busbw.fabric.inference import LEAST_EFFECT, Fit
 from busbw.fabric.named_parts import NamedParts, parts_of
 from busbw.fabric.pair_table import table_of
@@ -531,12 +531,9 @@ def _tree(outcome: Swept, named: NamedParts, readings: Iterable[_Reading]) -> Fa
             tallies[one].sending.append(each.excess)
             tallies[other].receiving.append(each.excess)
             ways[min(one, other), max(one, other)].append(each.excess)
-    tier_of, groups = tiers(places)
-    if any(len({tier_of[each] for each in block.members}) > 1 for block in blocks.blocks):
-        # A box of several groups stands under none of them.
-        tier_of, groups = tuple(min(each, 0) for each in tier_of), ("",)
+    above, groups = groups_above(blocks.blocks, places)
     boxes = tuple(
-        _box(block, places, tier_of, fit, named, (tallies[at].bar("", suspect=False), _typical(inside[at])))
+        _box(block, above[at], places, fit, named, (tallies[at].bar("", suspect=False), _typical(inside[at])))
         for at, block in enumerate(blocks.blocks)
     )
     links = () if None in places.leaves else tuple(_links(blocks, outcome, named, ways))
@@ -544,11 +541,9 @@ def _tree(outcome: Swept, named: NamedParts, readings: Iterable[_Reading]) -> Fa
 
 
 def _box(
-    block: ViewBlock, places: Places, tier_of: Sequence[int], fit: Fit, named: NamedParts,
-    seen: tuple[FabricBar, float | None],
-) -> LeafBox:  # fmt: skip
+    block: ViewBlock, group: int, places: Places, fit: Fit, named: NamedParts, seen: tuple[FabricBar, float | None]
+) -> LeafBox:
     own = {places.leaves[each] for each in block.members}
-    group = tier_of[block.members[0]]
     few = len(places.endpoints) <= _MOST_HOSTS
     hosts = [each for each in block.members if few or each in named.endpoints][:_MOST_HOSTS]
     return LeafBox(
