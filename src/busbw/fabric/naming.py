@@ -23,8 +23,7 @@ from busbw.fabric.answers import (
     is_endpoint,
     names_of,
 )
-from busbw.fabric.between import passes, suspicions_between, wanted_between
-from busbw.fabric.confirming import confirmed_between, links_of, retest
+from busbw.fabric.between import confirmed_between, links_of, passes, retest, suspicions_between, wanted_between
 from busbw.fabric.inference import LEAST_EFFECT, Fit
 from busbw.fabric.pair_table import PairTable, leaf_column
 from busbw.fabric.places import ONE_WAY, Draws, Places, slowness
