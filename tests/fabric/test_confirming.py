@@ -7,7 +7,7 @@ import pytest
 
 from busbw.fabric.places import Pairing
 from busbw.fabric.procedure import Swept, sweep
-from busbw.fabric.simulation import Fault, Noise, Simulated, made_places
+from busbw.fabric.simulation import Fault, Noise, Simulated, drawn_faults, made_places
 
 NODES = 16
 
@@ -46,7 +46,7 @@ def test_a_link_between_two_of_four_leaves_is_named_and_neither_leaf_for_it() ->
         outcome = swept(Fault(kind="spine-link", element=one, other=other), seed)
         right += places_named(outcome) == [f"a link above leaf{min(one, other)} and leaf{max(one, other)}"]
         assert "leaf" not in kinds(outcome)
-    assert right >= 22
+    assert right == 24
 
 
 def test_the_uplinks_of_one_of_four_leaves_are_named_and_no_link_for_them() -> None:
@@ -60,14 +60,14 @@ def test_one_cable_of_several_is_not_taken_for_all_uplinks_of_its_leaf() -> None
         for seed in range(32)
     ]
     right = [each == [f"one of several cables above leaf{seed % 4}"] for seed, each in enumerate(named)]
-    assert sum(right) >= 25
+    assert sum(right) >= 29
     assert sum(bool(each) for each in named) - sum(right) <= 3
 
 
 def test_by_destination_the_cable_of_one_host_is_named_and_not_its_nic() -> None:
     # Below leaf0 it carries what comes to host 1; 36 of 96 ways across.
     outcomes = [swept(Fault(kind="cable-destination", element=0, other=3, effect=0.5), seed) for seed in range(20)]
-    assert sum(places_named(each) == ["one of several cables above leaf0"] for each in outcomes) >= 15
+    assert sum(places_named(each) == ["one of several cables above leaf0"] for each in outcomes) >= 18
     assert not any({"node", "nic_receive", "nic_send"} & set(kinds(each)) for each in outcomes)
 
 
@@ -101,24 +101,11 @@ def test_a_slow_node_that_was_disturbed_in_one_round_is_still_named() -> None:
 
 
 def test_traffic_that_comes_and_goes_above_a_leaf_is_no_host_below_it() -> None:
-    # Of all hosts of leaf0, when they cross, in two rounds of which one is a retest.
-    for seed in range(6):
-        draws = random.Random(seed)
-        places = made_places("fat-tree-2", 64)
-        fabric = Simulated(
-            topology="fat-tree-2", places=places, faults=(), noise=Noise(), metric="bandwidth", draws=draws
-        )
-
-        def measure(pairs: list[Pairing], number: int, fabric: Simulated = fabric) -> list[float | None]:
-            values = fabric.measure(pairs, number)
-            return [
-                0.75 * value
-                if value is not None
-                and number in (3, 5)
-                and fabric.places.crossing(pair.sender, pair.receiver)
-                and 0 in (fabric.places.leaves[pair.sender], fabric.places.leaves[pair.receiver])
-                else value
-                for pair, value in zip(pairs, values, strict=True)
-            ]
-
-        assert "unsteady" not in kinds(sweep(places, measure, "bandwidth", draws))
+    # Congestion that was heavy in one round of the retests and light in the others: two hosts were named for it.
+    draws = random.Random(300010)
+    places = made_places("fat-tree-3", 64)
+    faults = drawn_faults("congestion", places, draws)
+    fabric = Simulated(
+        topology="fat-tree-3", places=places, faults=faults, noise=Noise(), metric="bandwidth", draws=draws
+    )
+    assert "unsteady" not in kinds(sweep(places, fabric.measure, "bandwidth", draws))
