@@ -141,9 +141,10 @@ def firm_cables(
         leaf = max(by_leaf, key=lambda each: len({end for pair in by_leaf[each] for end in pair}))
         pairs = by_leaf[leaf]
         ends = {end for pair in pairs for end in pair}
-        if len(ends) < 2 * _LEAST_FIRM and not _is_beyond(leaf, pairs, places, tests, fit):
-            return
         slow = tuple(sorted(number for pair in pairs for number in left.pop(pair)))
+        is_of_one = bool(set.intersection(*map(set, pairs)))
+        if (is_of_one or len(ends) < 2 * _LEAST_FIRM) and not _is_beyond(leaf, pairs, slow, places, tests, fit):
+            continue
         regions = {frozenset((places.region(one), places.region(other))) for one, other in pairs}
         if leaves >= _LEAST_LEAVES and len(regions) == 1:
             # Both leaves, and the link between them, are on all of these ways.
@@ -155,7 +156,9 @@ def firm_cables(
         )
 
 
-def _is_beyond(leaf: int, pairs: Sequence[Pair], places: Places, tests: PairTable, fit: Fit) -> bool:
+def _is_beyond(
+    leaf: int, pairs: Sequence[Pair], slow: Sequence[int], places: Places, tests: PairTable, fit: Fit
+) -> bool:
     """Whether two pairs or more have an endpoint of the leaf in common that is sound within it, and on the way back.
 
     By destination one cable of several carries all that comes to it: its NIC would be slow within the leaf as well, and
@@ -164,7 +167,9 @@ def _is_beyond(leaf: int, pairs: Sequence[Pair], places: Places, tests: PairTabl
     shared = set.intersection(*map(set, pairs))
     if len(pairs) < _LEAST_FIRM or len(shared) != 1 or places.leaves[end := shared.pop()] != leaf:
         return False
-    receives, slower = pairs[0][1] == end, _slower(fit)
+    receives = pairs[0][1] == end
+    effects = [each for number in slow if (each := _effect(number, places, tests, fit)) is not None]
+    sound = _SOUND_WITHIN * median(sorted(effects))
     back = {(other, one) for one, other in pairs}
     within: list[bool] = []
     ways_back: list[bool] = []
@@ -172,9 +177,9 @@ def _is_beyond(leaf: int, pairs: Sequence[Pair], places: Places, tests: PairTabl
         pair = (tests.senders[number], tests.receivers[number])
         effect = _effect(number, places, tests, fit)
         if effect is not None and pair in back:
-            ways_back.append(effect <= slower)
+            ways_back.append(effect <= sound)
         elif effect is not None and pair[receives] == end and not places.crossing(*pair):
-            within.append(effect <= slower)
+            within.append(effect <= sound)
     return sum(within) >= _LEAST_AGAIN and 3 * sum(within) >= 2 * len(within) and 2 * sum(ways_back) >= len(ways_back)
 
 
