@@ -7,6 +7,7 @@ These are a tournament with rules on single values, and bisection by collectives
 """
 
 import argparse
+import math
 import random
 import time
 from dataclasses import dataclass, fields, replace
@@ -27,6 +28,7 @@ from busbw.fabric.simulation import (
     drawn_faults,
     made_places,
 )
+from busbw.stats.distributions import normal_quantile
 
 # What an answer to a fault may be called. Latencies have no direction: there a NIC of one direction is its node.
 RIGHT: dict[FaultKind, tuple[str, ...]] = {
@@ -115,6 +117,13 @@ def bisection(fabric: Simulated) -> tuple[set[str], int]:
     return {fabric.places.endpoints[suspects[0]].node}, number
 
 
+def proportion(right: int, of: int) -> tuple[float, float]:
+    """Return the interval that holds a share with 95 % (Wilson, J. Am. Stat. Assoc. 22, 1927)."""
+    z = normal_quantile(0.975)
+    middle, wide = right + z * z / 2, z * math.sqrt(right * (of - right) / of + z * z / 4)
+    return (middle - wide) / (of + z * z), (middle + wide) / (of + z * z)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Setting:
     """What a row of a table is about, but for its fault."""
@@ -163,7 +172,10 @@ class Score:
 
     def line(self, kind: str, *, peers: bool) -> str:
         """Return the score as a row of Markdown."""
-        found = f"{100 * self.right / self.faults:.1f} %" if self.faults else "-"
+        found = "-"
+        if self.faults:
+            low, high = proportion(self.right, self.faults)
+            found = f"{100 * self.right / self.faults:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
         precise = f"{100 * self.right / (self.right + self.wrong):.1f} %" if self.right + self.wrong else "-"
         row = f"| {kind} | {self.cases} | {found} | {precise} | {self.accused} | "
         row += f"{self.rounds / self.cases:.1f} ({self.most}) | "

@@ -322,14 +322,8 @@ def test_more_rounds_name_a_link_that_was_sound_in_the_usual_ones() -> None:
 
     usual = sum(named(seed, None) for seed in range(40))
     more = sum(named(seed, 14) for seed in range(40))
-    assert 30 <= usual <= more
-    assert more >= 36
-
-
-def test_one_bad_cable_above_a_leaf_of_four_hosts_is_mostly_named() -> None:
-    fault = Fault(kind="cable-static", element=1, other=3, effect=0.5)
-    right = [("cable", "one of several cables above leaf1")]
-    assert sum(answers(swept("fat-tree-2", (fault,), seed, nodes=16)) == right for seed in range(30)) >= 18
+    assert 34 <= usual <= more
+    assert more >= 38
 
 
 def test_a_link_between_two_of_64_leaves_is_named_within_twelve_rounds() -> None:

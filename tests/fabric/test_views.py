@@ -160,6 +160,22 @@ def test_views_and_pages_of_thousands_of_nodes_are_of_bounded_size(nodes, rails)
     assert len(report_html((), fabrics=(made,)).encode()) < MOST_PAGE_BYTES
 
 
+def test_a_row_of_leaves_does_not_reach_over_what_has_a_row_of_its_own_nor_stand_under_one_of_its_groups() -> None:
+    places = made_places("dragonfly", 1024)
+    draws = random.Random(2)
+    order = sorted(range(1024), key=lambda _each: draws.random())
+    tests = [
+        PairTest(sender=one, receiver=other, round=turn, value=47e9 * (0.6 if 500 in (one, other) else 1))
+        for turn in range(3)
+        for one, other in zip(order[turn:], order[turn + 1 :], strict=False)
+    ]
+    tree = report(analysed(places, tests, "bandwidth"), "bandwidth", "large").views.tree
+    numbers = [[int(leaf.removeprefix("leaf")) for leaf in box.name.split(" to ")] for box in tree.boxes]
+    assert [31] in numbers
+    assert sum((each[-1] - each[0] + 1 for each in numbers), 0) == 64
+    assert tree.groups == ("",)
+
+
 def test_hosts_without_known_leaves_stand_in_the_order_of_their_numbers() -> None:
     places, tests = large(64, 1)
     made = report(analysed(places, tests, "bandwidth"), "bandwidth", "t")

@@ -128,7 +128,7 @@ def answer_of(
         kind=kind,
         place=place,
         loss=1 - math.exp(-suspicion.effect),
-        confidence="likely" if (retested and seen.again) or seen.of >= 2 * LEAST_TESTS else "possible",
+        confidence="likely" if seen.again and (retested or seen.of >= 2 * LEAST_TESTS) else "possible",
         evidence=tuple(evidence_line(tests[each], places, unit) for each in seen.tests[:SHOWN_TESTS]),
         slow_tests=seen.slow,
         of_tests=seen.of,

@@ -1,15 +1,18 @@
-"""What lies between endpoints: rails, uplinks of leaves, links between leaves, one cable of several, congestion."""
+"""What lies between endpoints: rails, uplinks of leaves, links between leaves, one cable of several, congestion.
+
+What is suspected of it, the pairs that would tell, what the tests about a suspicion say, and what they confirm.
+"""
 
 import math
 from array import array
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from busbw import _core
-from busbw.fabric.answers import LEAST_TESTS, FabricAnswer, Least, Retest, Suspicion, answer_of
-from busbw.fabric.cables import cable_suspicions
+from busbw.fabric.answers import LEAST_TESTS, FabricAnswer, Least, Retest, Suspicion, answer_of, is_endpoint
+from busbw.fabric.cables import cable_suspicions, firm_cables
 from busbw.fabric.inference import LEAST_EFFECT, Fit
 from busbw.fabric.pair_table import PairTable, region_column
-from busbw.fabric.places import Draws, Places, members_text
+from busbw.fabric.places import ONE_WAY, Draws, Places, members_text
 from busbw.fabric.schedule import Pair, shuffled
 from busbw.stats.distributions import median
 
@@ -20,6 +23,12 @@ _LEAST_LEAD = 2
 _LEAST_CROSSING = -math.log(0.9)
 # Tests that an answer without retests needs: more than one round of a small leaf has.
 _LEAST_UNASKED = 8
+# What some tests show and others do not is told from so many scatters on.
+_SCATTERS_OF_TWO = 4.0
+# Tests alone that are slower than this are not sound, however much slower others were that shared a way with them; or
+# by this share of what was seen among others.
+_SOUND_ALONE = 3 * LEAST_EFFECT
+_SHARE_ALONE = 0.6
 # Pairs that cross, for what lies between leaves.
 _CROSSING = 6
 # What others on the same way may slow: one round tests it alone.
@@ -53,14 +62,46 @@ def suspicions_between(places: Places, tests: PairTable, fit: Fit, least: Least)
     """Return what is to be looked at again between endpoints: the widest first; what explains tests keeps them."""
     found = [Suspicion(kind="rail", elements=places.rails[rail][:1], effect=effect)
              for rail, effect in fit.rails.items() if effect >= LEAST_EFFECT and len(fit.rails) > 2]  # fmt: skip
+    whole: set[int] = set()
+    partly: set[int] = set()
     for leaf in sorted({*fit.leaf_up, *fit.leaf_down}):
         effect = max(fit.leaf_up.get(leaf, 0.0), fit.leaf_down.get(leaf, 0.0))
         if effect >= LEAST_EFFECT:
-            found.append(Suspicion(kind="leaf_uplink", elements=(leaf,), effect=effect))
+            each = Suspicion(kind="leaf_uplink", elements=(leaf,), effect=effect)
+            (whole if _is_of_all(each, places, tests, fit) else partly).add(leaf)
+            found += [each] if leaf in whole else []
     found += _crossing(places, tests, fit)
-    found += _spine_links(places, tests, fit)
-    whole = {leaf for each in found if each.kind == "leaf_uplink" for leaf in each.elements}
-    return [*found, *cable_suspicions(places, tests, fit, whole, least)]
+    found += [each for each in _spine_links(places, tests, fit) if _is_of_all(each, places, tests, fit)]
+    left = _with_terms_of(partly, places, tests, fit) if partly else fit.residuals
+    return [*found, *cable_suspicions(places, tests, fit, left, whole, least)]
+
+
+def _is_of_all(suspicion: Suspicion, places: Places, tests: PairTable, fit: Fit) -> bool:
+    """Whether the tests of a leaf or a link are slow together, not some of them very and others not at all.
+
+    Medians of few tests have one bad cable of several for the leaf or the link. True where the scatter does not tell.
+    """
+    if suspicion.effect < _SCATTERS_OF_TWO * fit.noise:
+        return True
+    slow = of = 0
+    for number in tests.among(places, ends_about(suspicion, places)):
+        residual = fit.residuals[number]
+        own = own_between(suspicion, places, fit, (tests.senders[number], tests.receivers[number]), set())
+        if own is not None and not math.isnan(residual):
+            of += 1
+            slow += residual + own > suspicion.effect / 2
+    return 3 * slow >= 2 * of
+
+
+def _with_terms_of(leaves: Collection[int], places: Places, tests: PairTable, fit: Fit) -> "array[float]":
+    """Return what is left of each test with the terms of some leaves, which are of a part of their tests, put back."""
+    left = fit.residuals[:]
+    others = frozenset(places.members) - frozenset(leaves)
+    for number in tests.among(places, [end for leaf in leaves for end in places.members[leaf]]):
+        ends = (tests.senders[number], tests.receivers[number])
+        if places.crossing(*ends):
+            left[number] += leaf_terms(places, fit, ends, others)
+    return left
 
 
 def _crossing(places: Places, tests: PairTable, fit: Fit) -> Iterator[Suspicion]:
@@ -231,6 +272,13 @@ def crosses_slowly(places: Places, tests: PairTable, fit: Fit, suspects: set[int
     return median(sorted(across)) - median(sorted(within)) >= _LEAST_CROSSING
 
 
+def leaf_terms(places: Places, fit: Fit, ends: tuple[int, int], but: frozenset[int]) -> float:
+    """Return what the fit took for slowness of the uplinks on a way, but for those of some leaves."""
+    one, other = places.leaves[ends[0]], places.leaves[ends[1]]
+    terms = [(leaf, those) for leaf, those in ((one, fit.leaf_up), (other, fit.leaf_down)) if leaf not in but]
+    return sum(those.get(leaf, 0.0) for leaf, those in terms if leaf is not None)
+
+
 def _terms_of(places: Places, fit: Fit, ends: tuple[int, int]) -> float:
     """Return what the fit took for slowness of the ends of a test and of their leaves."""
     terms = [fit.senders[ends[0]], fit.receivers[ends[1]]]
@@ -286,3 +334,165 @@ def _region_names(suspicion: Suspicion, places: Places) -> str:
             for each in suspicion.elements
         )
     return " and ".join(places.leaf_names[each] for each in suspicion.elements)
+
+
+def retest(
+    suspicion: Suspicion, places: Places, tests: PairTable, fit: Fit, suspects: set[int], way: str = "both",
+    above: frozenset[int] = frozenset(), picked: frozenset[int] = frozenset(), but: Collection[frozenset[int]] = (),
+    whole: frozenset[int] | None = None,
+) -> Retest:  # fmt: skip
+    """Return how many tests against known-good partners show a suspicion; of retests alone, where there are some.
+
+    `above`: leaves of which no test that leaves them counts; `picked`: tests of pairs that were slow before and asked
+    again for that, which say nothing about what all pairs share; `but`: regions, two and two, whose tests do not count.
+    `whole`: of a link, leaves whose uplinks are bad: what the fit took for slowness of another leaf is the link's.
+    """
+    first = tests.first_retest
+    numbers = (
+        range(max(first, suspicion.since), len(tests))
+        if first < len(tests)
+        else tests.among(places, ends_about(suspicion, places))
+    )
+    votes: list[tuple[int, bool]] = []
+    lonely: list[tuple[int, bool]] = []
+    shown: list[float] = []
+    alone: list[float] = []
+    for number in numbers:
+        residual = fit.residuals[number]
+        ends = (tests.senders[number], tests.receivers[number])
+        if math.isnan(residual) or number in picked or (above and passes(places, ends, above)):
+            continue
+        if but and frozenset(map(places.region, ends)) in but:
+            continue
+        own = _own(suspicion, places, fit, ends, suspects, way)
+        if own is not None and whole is not None:
+            own += leaf_terms(places, fit, ends, whole)
+        if own is not None:
+            # What others congest changes from round to round, by more than half.
+            least = min(suspicion.effect / 2, LEAST_EFFECT if suspicion.kind in SHARED else math.inf)
+            vote = (number, residual + own > max(least, LEAST_EFFECT / 2))
+            if tests[number].alone:
+                alone.append(residual + own)
+                lonely.append(vote)
+            else:
+                votes.append(vote)
+                shown.append(residual + own)
+    least_alone = max(min(_SHARE_ALONE * suspicion.effect, _SOUND_ALONE), LEAST_EFFECT / 2)
+    if not votes:
+        # What is slow though nothing else runs is so by itself: suspected late, it needs no test among others.
+        votes, shown = lonely, alone
+    return Retest(
+        slow=sum(slow for _, slow in votes),
+        of=len(votes),
+        tests=tuple(number for number, slow in votes if slow),
+        alone_slow=median(sorted(alone)) > least_alone if alone else None,
+        effect=median(sorted(shown)) if shown else 0.0,
+        scatter=fit.scatter(len(shown)) if shown else 0.0,
+    )
+
+
+def _own(
+    suspicion: Suspicion, places: Places, fit: Fit, ends: tuple[int, int], suspects: set[int], way: str
+) -> float | None:
+    """Return the term of a suspicion in a test; None where the test says nothing about it."""
+    if not is_endpoint(suspicion):
+        return own_between(suspicion, places, fit, ends, suspects)
+    end = suspicion.elements[0]
+    if end not in ends or (suspects - {end}) & set(ends):
+        return None
+    if end == ends[0]:
+        return fit.senders[end] if way in ("both", "send") else None
+    return fit.receivers[end] if way in ("both", "receive") or fit.metric not in ONE_WAY else None
+
+
+def confirmed_between(
+    found: Sequence[Suspicion], places: Places, tests: PairTable, fit: Fit, suspects: set[int], unit: str
+) -> dict[Suspicion, FabricAnswer | None]:
+    """Return the answer to each suspicion that is of no endpoint, None where its tests do not confirm it.
+
+    One that is wider and explains the tests of another comes before it: the uplinks of a leaf before a link, before
+    all ways between leaves, before a cable.
+    """
+    again = _again(found, tests)
+    between: dict[Suspicion, FabricAnswer | None] = {}
+    for each in found:
+        if not is_endpoint(each):
+            picked = again if each.kind in SHARED else frozenset[int]()
+            seen = retest(each, places, tests, fit, suspects, picked=picked)
+            between[each] = answer_between(each, seen, places, tests, unit)
+    between |= _links(between, places, tests, fit, suspects, again, unit)
+    # Tests that a bad or congested leaf explains say nothing about a cable of another.
+    wide = _leaves_of(between)
+    for each in found:
+        if each.kind == "crossing" and wide:
+            # What else crosses must be slow too.
+            seen = retest(each, places, tests, fit, suspects, above=wide, picked=again)
+            slow = crosses_slowly(places, tests, fit, suspects, wide)
+            between[each] = answer_between(each, seen, places, tests, unit) if slow else None
+        if each.kind == "cable" and 2 * sum(passes(places, pair, wide) for pair in each.pairs) > len(each.pairs):
+            between[each] = None
+    if tests.first_retest < len(tests):
+        between = {each: answer for each, answer in between.items() if each.kind != "cable"}
+        between |= {each: named_between(each, seen, places, tests, unit)
+                    for each, seen in firm_cables(places, tests, fit, wide, links_of(between))}  # fmt: skip
+    return between
+
+
+def _leaves_of(between: Mapping[Suspicion, FabricAnswer | None]) -> frozenset[int]:
+    """Return the leaves whose uplinks are named, as bad or as congested."""
+    return frozenset(
+        leaf for each, answer in between.items() if answer is not None and each.kind == "leaf_uplink"
+        for leaf in each.elements
+    )  # fmt: skip
+
+
+def links_of(between: Mapping[Suspicion, FabricAnswer | None]) -> frozenset[frozenset[int]]:
+    """Return the regions, two and two, between which a link is named."""
+    return frozenset(
+        frozenset(each.elements) for each, answer in between.items()
+        if answer is not None and each.kind == "spine_link"
+    )  # fmt: skip
+
+
+def _links(
+    between: Mapping[Suspicion, FabricAnswer | None], places: Places, tests: PairTable, fit: Fit, suspects: set[int],
+    again: frozenset[int], unit: str,
+) -> dict[Suspicion, FabricAnswer | None]:  # fmt: skip
+    """Return the answers to links between two leaves, and to the uplinks of those, told from each other.
+
+    Of few tests the fit takes part of a slow link for uplinks of both its leaves. A leaf is bad where its ways to
+    others than the far end of the link are slow too; where they are not, and the link is slow, it is the link.
+    """
+    links = [each for each in between if each.kind == "spine_link"]
+    if not links or places.has_groups:
+        return {}
+    found: dict[Suspicion, FabricAnswer | None] = {}
+    narrow: dict[int, Suspicion] = {}
+    for each, answer in between.items():
+        own = [frozenset(link.elements) for link in links if each.elements[0] in link.elements]
+        if each.kind == "leaf_uplink" and answer is not None and len(own) == 1:
+            beside = retest(each, places, tests, fit, suspects, picked=again, but=own)
+            if not beside.confirms:
+                narrow[each.elements[0]] = each
+    whole = _leaves_of(between) - set(narrow)
+    for each in links:
+        if whole & set(each.elements):
+            continue
+        seen = retest(each, places, tests, fit, suspects, picked=again, whole=whole)
+        found[each] = answer_between(each, seen, places, tests, unit)
+        if found[each] is not None:
+            found |= {narrow[leaf]: None for leaf in each.elements if leaf in narrow}
+    return found
+
+
+def _again(found: Sequence[Suspicion], tests: PairTable) -> frozenset[int]:
+    """Return retests of pairs that were suspected of a cable, and had been tested before."""
+    slow = {pair for each in found if each.kind == "cable" for pair in each.pairs}
+    met: set[Pair] = set()
+    again: set[int] = set()
+    for number in range(len(tests)) if slow and tests.first_retest < len(tests) else ():
+        pair = (tests.senders[number], tests.receivers[number])
+        if pair in slow and pair in met and number >= tests.first_retest:
+            again.add(number)
+        met.add(pair)
+    return frozenset(again)

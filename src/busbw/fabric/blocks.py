@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import accumulate, groupby, pairwise
 from math import ceil
 
 from busbw.fabric.named_parts import NamedParts
@@ -116,6 +116,15 @@ def tiers(places: Places) -> tuple[tuple[int, ...], tuple[str, ...]]:
     return groups, tuple(f"group {each}" for each in range(count)) if count > 1 else ("",) * count
 
 
+def groups_above(blocks: Sequence[ViewBlock], places: Places) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Return what each row stands under, by number, and the names: one for all where a row is of several."""
+    tier_of, names = tiers(places)
+    found = [{tier_of[each] for each in block.members} for block in blocks]
+    if any(len(each) > 1 for each in found):
+        return tuple(min(0, *each) for each in found), ("",)
+    return tuple(each.pop() for each in found), names
+
+
 def _order(places: Places) -> _Order:
     first: dict[str, int] = {}
     for at, each in enumerate(places.endpoints):
@@ -196,20 +205,30 @@ def _runs(rest: Sequence[int], order: _Order, most: int, levels: Sequence[str]) 
 
 
 def _merged(held: Sequence[tuple[int, ...]], order: _Order, most: int, level: str) -> list[ViewBlock]:
-    """Return rows of as many neighbours as needed, within groups of leaves where those are few."""
+    """Return rows of as many neighbours as needed: within groups of leaves where those are few.
+
+    Nor does a row reach over what has a row of its own, as far as there are rows enough.
+    """
     name = _names(order)[level]
-    by_group = [list(found) for _, found in groupby(held, key=lambda each: order.groups[each[0]])]
-    if 2 * len(by_group) > most:
-        by_group = [list(held)]
+    place = {each: at for at, each in enumerate(order.order)}
+    gaps = [place[each[0]] - place[before[-1]] > 1 for before, each in pairwise(held)]
+    parts = dict(zip((each[0] for each in held), accumulate(gaps, initial=0), strict=True))
+    by_group = [list(held)]
+    for key in (lambda each: (order.groups[each[0]], parts[each[0]]), lambda each: order.groups[each[0]],
+                lambda each: parts[each[0]]):  # fmt: skip
+        found = [list(part) for _, part in groupby(held, key=key)]
+        if 2 * len(found) <= most:
+            by_group = found
+            break
     width = max(1, ceil(len(held) / most))
     while sum(ceil(len(each) / width) for each in by_group) > most:
         width += 1
-    found = []
+    rows = []
     for group in by_group:
         for at in range(0, len(group), width):
             members = tuple(end for each in group[at : at + width] for end in each)
-            found.append(ViewBlock(name=name(members), members=members))
-    return found
+            rows.append(ViewBlock(name=name(members), members=members))
+    return rows
 
 
 def _numbered(blocks: Sequence[ViewBlock], order: _Order) -> ViewBlocks:

@@ -23,21 +23,10 @@ from busbw.fabric.answers import (
     is_endpoint,
     names_of,
 )
-from busbw.fabric.between import (
-    SHARED,
-    answer_between,
-    crosses_slowly,
-    ends_about,
-    named_between,
-    own_between,
-    passes,
-    suspicions_between,
-    wanted_between,
-)
-from busbw.fabric.cables import firm_cables
+from busbw.fabric.between import confirmed_between, links_of, passes, retest, suspicions_between, wanted_between
 from busbw.fabric.inference import LEAST_EFFECT, Fit
 from busbw.fabric.pair_table import PairTable, leaf_column
-from busbw.fabric.places import ONE_WAY, Draws, Places
+from busbw.fabric.places import ONE_WAY, Draws, Places, slowness
 from busbw.fabric.schedule import Pair, shuffled
 from busbw.stats.distributions import median
 
@@ -46,15 +35,13 @@ _LARGE = math.log(1.2)
 # A round in which an endpoint is slow by no more than this is sound.
 _SOUND = LEAST_EFFECT * 1.5
 _PARTNERS = 6
-# Tests alone that are slower than this are not sound, however much slower others were that shared a way with them; or
-# by this share of what was seen among others.
-_SOUND_ALONE = 3 * LEAST_EFFECT
-_SHARE_ALONE = 0.6
 # Bad rounds from which on a link that comes and goes is named though no retest saw it.
 _OFTEN = 3
 # So many tests within its leaf clear an endpoint, where their median is below this share of what it is suspected of;
 # one is enough where that is much.
 _LEAST_WITHIN, _SOUND_WITHIN = 2, 1 / 3
+# Of so many tests, of all leaves, the usual value within leaves is known well enough.
+_ENOUGH_TESTS = 2**16
 # Where one direction is suspicious, the retests decide about the other from this effect on.
 _OTHER_WAY = 0.6 * LEAST_EFFECT
 
@@ -127,97 +114,24 @@ def wanted_pairs(
     return tuple((end, each) for each in partners[:_PARTNERS])
 
 
-def retest(
-    suspicion: Suspicion, places: Places, tests: PairTable, fit: Fit, suspects: set[int], way: str = "both",
-    above: frozenset[int] = frozenset(), picked: frozenset[int] = frozenset(),
-) -> Retest:  # fmt: skip
-    """Return how many tests against known-good partners show a suspicion; of retests alone, where there are some.
-
-    `above`: leaves of which no test that leaves them counts; `picked`: tests of pairs that were slow before and asked
-    again for that, which say nothing about what all pairs share.
-    """
-    first = tests.first_retest
-    numbers = (
-        range(max(first, suspicion.since), len(tests))
-        if first < len(tests)
-        else tests.among(places, ends_about(suspicion, places))
-    )
-    votes: list[tuple[int, bool]] = []
-    shown: list[float] = []
-    alone: list[float] = []
-    for number in numbers:
-        residual = fit.residuals[number]
-        ends = (tests.senders[number], tests.receivers[number])
-        if math.isnan(residual) or number in picked or (above and passes(places, ends, above)):
-            continue
-        own = _own(suspicion, places, fit, ends, suspects, way)
-        if own is not None:
-            if tests[number].alone:
-                alone.append(residual + own)
-                continue
-            # What others congest changes from round to round, by more than half.
-            least = min(suspicion.effect / 2, LEAST_EFFECT if suspicion.kind in SHARED else math.inf)
-            votes.append((number, residual + own > max(least, LEAST_EFFECT / 2)))
-            shown.append(residual + own)
-    least_alone = max(min(_SHARE_ALONE * suspicion.effect, _SOUND_ALONE), LEAST_EFFECT / 2)
-    return Retest(
-        slow=sum(slow for _, slow in votes),
-        of=len(votes),
-        tests=tuple(number for number, slow in votes if slow),
-        alone_slow=median(sorted(alone)) > least_alone if alone else None,
-        effect=median(sorted(shown)) if shown else 0.0,
-        scatter=fit.scatter(len(shown)) if shown else 0.0,
-    )
-
-
-def _own(
-    suspicion: Suspicion, places: Places, fit: Fit, ends: tuple[int, int], suspects: set[int], way: str
-) -> float | None:
-    """Return the term of a suspicion in a test; None where the test says nothing about it."""
-    if not is_endpoint(suspicion):
-        return own_between(suspicion, places, fit, ends, suspects)
-    end = suspicion.elements[0]
-    if end not in ends or (suspects - {end}) & set(ends):
-        return None
-    if end == ends[0]:
-        return fit.senders[end] if way in ("both", "send") else None
-    return fit.receivers[end] if way in ("both", "receive") or fit.metric not in ONE_WAY else None
-
-
 def confirmed(
     found: Sequence[Suspicion], places: Places, tests: PairTable, fit: Fit, unit: str
 ) -> tuple[tuple[FabricAnswer, ...], tuple[Suspicion, ...]]:
     """Return what of the suspicions two of three tests against known-good partners confirm, and the others."""
     suspects = {each.elements[0] for each in found if is_endpoint(each)}
-    again = _again(found, tests)
-    between: dict[Suspicion, FabricAnswer | None] = {}
-    for each in found:
-        if not is_endpoint(each):
-            picked = again if each.kind in SHARED else frozenset[int]()
-            seen = retest(each, places, tests, fit, suspects, picked=picked)
-            between[each] = answer_between(each, seen, places, tests, unit)
-    # Tests that a bad or congested leaf explains say nothing about a cable of another.
-    wide = frozenset(leaf for each, answer in between.items() if answer is not None and each.kind == "leaf_uplink"
-                     for leaf in each.elements)  # fmt: skip
-    for each in found:
-        if each.kind == "crossing" and wide:
-            # What else crosses must be slow too.
-            seen = retest(each, places, tests, fit, suspects, above=wide, picked=again)
-            slow = crosses_slowly(places, tests, fit, suspects, wide)
-            between[each] = answer_between(each, seen, places, tests, unit) if slow else None
-        if each.kind == "cable" and 2 * sum(passes(places, pair, wide) for pair in each.pairs) > len(each.pairs):
-            between[each] = None
-    if tests.first_retest < len(tests):
-        between = {each: answer for each, answer in between.items() if each.kind != "cable"}
-        between |= {each: named_between(each, seen, places, tests, unit)
-                    for each, seen in firm_cables(places, tests, fit, wide)}  # fmt: skip
+    between = confirmed_between(found, places, tests, fit, suspects, unit)
     answers = [answer for answer in between.values() if answer is not None]
     # What a bad cable or a congested leaf does to a test says nothing about its ends.
     above = frozenset(leaf for each, answer in between.items() if answer is not None
                       and each.kind in ("cable", "leaf_uplink") for leaf in each.elements)  # fmt: skip
+    links = links_of(between)
+    usual = _usual_within(places, tests, fit, suspects) if suspects else None
     bad: dict[int, tuple[Suspicion, Retest]] = {}
     for each in found:
-        if is_endpoint(each) and (kept := _endpoint_of(each, places, tests, fit, suspects, above)) is not None:
+        if (
+            is_endpoint(each)
+            and (kept := _endpoint_of(each, places, tests, fit, suspects, above, links, usual)) is not None
+        ):
             bad[each.elements[0]] = kept
     answers += _wholes(bad, places, tests, unit)
     answers += _unanswered(places, tests, fit)
@@ -227,37 +141,30 @@ def confirmed(
     return tuple(sorted(answers, key=lambda each: -each.loss)), tuple(cleared)
 
 
-def _again(found: Sequence[Suspicion], tests: PairTable) -> frozenset[int]:
-    """Return retests of pairs that were suspected of a cable, and had been tested before."""
-    slow = {pair for each in found if each.kind == "cable" for pair in each.pairs}
-    met: set[Pair] = set()
-    again: set[int] = set()
-    for number in range(len(tests)) if slow and tests.first_retest < len(tests) else ():
-        pair = (tests.senders[number], tests.receivers[number])
-        if pair in slow and pair in met and number >= tests.first_retest:
-            again.add(number)
-        met.add(pair)
-    return frozenset(again)
-
-
 def _endpoint_of(
-    suspicion: Suspicion, places: Places, tests: PairTable, fit: Fit, suspects: set[int], above: frozenset[int]
-) -> tuple[Suspicion, Retest] | None:
+    suspicion: Suspicion, places: Places, tests: PairTable, fit: Fit, suspects: set[int], above: frozenset[int],
+    links: frozenset[frozenset[int]], usual: float | None,
+) -> tuple[Suspicion, Retest] | None:  # fmt: skip
+    """Return an endpoint as what its tests confirm; None where they clear it."""
+    if suspicion.kind == "unsteady":
+        if (found := _comes_and_goes(suspicion, places, tests, fit, suspects, above, links)) is not None:
+            return found
+        # It may be slow in all rounds, and disturbed in one.
+        end, ways = suspicion.elements[0], 2 * len(places.endpoints)
+        suspicion = replace(suspicion, kind="nic", effect=max(fit.senders[end], fit.receivers[end]))
+        if suspicion.effect < min(fit.bound(fit.sent[end], ways), fit.bound(fit.received[end], ways)):
+            return None
+    return _always_slow(suspicion, places, tests, fit, suspects, above, links, usual)
+
+
+def _always_slow(
+    suspicion: Suspicion, places: Places, tests: PairTable, fit: Fit, suspects: set[int], above: frozenset[int],
+    links: frozenset[frozenset[int]], usual: float | None,
+) -> tuple[Suspicion, Retest] | None:  # fmt: skip
     """Return an endpoint with the directions that its tests confirm; None where they clear it."""
     end = suspicion.elements[0]
-    both = retest(suspicion, places, tests, fit, suspects, above=above)
-    if suspicion.kind == "unsteady":
-        # It comes and goes: one of the retests in which it came is enough, beside the rounds before; or it came so
-        # often before that the retests may have missed it. Where a round has both directions by themselves both must be
-        # slow; where it has one test, chance does that sooner.
-        bad = _bad_rounds(end, places, tests, fit, above)
-        is_one_way = fit.metric in ONE_WAY
-        if any(tests.rounds[number] in bad for number in both.tests):
-            return (suspicion, both) if len(bad) >= (2 if is_one_way else 3) else None
-        often = is_one_way and len(bad) >= _OFTEN and tests.first_retest < len(tests)
-        seen = tuple(number for at in sorted(bad) for number in bad[at])
-        return (suspicion, replace(both, tests=seen, again=False)) if often else None
-    ways = {way: retest(suspicion, places, tests, fit, suspects, way, above) for way in ("send", "receive")}
+    both = retest(suspicion, places, tests, fit, suspects, above=above, but=links)
+    ways = {way: retest(suspicion, places, tests, fit, suspects, way, above, but=links) for way in ("send", "receive")}
     terms = {"send": fit.senders[end], "receive": fit.receivers[end]}
     asked = tests.first_retest < len(tests)
     sure = [
@@ -265,7 +172,13 @@ def _endpoint_of(
         and (asked or ways[way].of >= LEAST_UNASKED or terms[way] >= FAR_SLOWER)
     ]  # fmt: skip
     effect = max((terms[way] for way in sure), default=0.0)
-    if not sure or _is_sound_within(end, places, tests, fit, suspects, sure, effect):
+    if not sure:
+        return None
+    if _is_sound_within(end, places, tests, fit, suspects, sure, effect, usual):
+        # Within the leaf it was slow as well, in some rounds.
+        bad = _bad_rounds(end, places, tests, fit, above)
+        if any(not places.crossing(tests.senders[at], tests.receivers[at]) for those in bad.values() for at in those):
+            return _comes_and_goes(replace(suspicion, kind="unsteady"), places, tests, fit, suspects, above, links)
         return None
     if len(sure) == 2 or fit.metric not in ONE_WAY:
         return Suspicion(kind="nic", elements=(end,), effect=effect), both
@@ -273,28 +186,86 @@ def _endpoint_of(
     return Suspicion(kind=kind, elements=(end,), effect=effect), ways[sure[0]]
 
 
+def _comes_and_goes(
+    suspicion: Suspicion, places: Places, tests: PairTable, fit: Fit, suspects: set[int], above: frozenset[int],
+    links: frozenset[frozenset[int]],
+) -> tuple[Suspicion, Retest] | None:  # fmt: skip
+    """Return an endpoint that is very slow in some rounds, with the tests of those; None where too few show it.
+
+    One of the retests in which it came is enough, beside the rounds before; or it came so often before that the retests
+    may have missed it. Where a round has both directions by themselves both must be slow; where it has one test, chance
+    does that sooner.
+    """
+    end = suspicion.elements[0]
+    bad = _bad_rounds(end, places, tests, fit, above)
+    # A partner that was slow with this endpoint alone is suspected because of it, where another one was so too.
+    partners = _partners(end, bad, tests)
+    if len(partners) > 1:
+        own = {
+            each for each in partners if _partners(each, _bad_rounds(each, places, tests, fit, above), tests) == {end}
+        }
+        suspects = suspects - own
+    seen = retest(suspicion, places, tests, fit, suspects, above=above, but=links)
+    is_one_way = fit.metric in ONE_WAY
+    if any(tests.rounds[number] in bad for number in seen.tests):
+        return (suspicion, seen) if len(bad) >= (2 if is_one_way else 3) else None
+    numbers = tuple(number for at in sorted(bad) for number in bad[at])
+    # Two partners both ways, further than what disturbs a test, and never one way alone, as a cable above it would be.
+    effects = {number: _effect_at(end, number, tests, fit) for number in tests.among(places, (end,))}
+    slow_alone = {tests.rounds[at] for at, effect in effects.items() if effect > FAR_SLOWER} - set(bad)
+    far = len(partners) > 1 and not slow_alone and all(effects[number] > FAR_SLOWER for number in numbers)
+    often = is_one_way and (len(bad) >= _OFTEN or far) and tests.first_retest < len(tests)
+    made = sum(not math.isnan(effect) for effect in effects.values())
+    return (suspicion, replace(seen, slow=len(numbers), of=made, tests=numbers, again=False)) if often else None
+
+
+def _effect_at(end: int, number: int, tests: PairTable, fit: Fit) -> float:
+    """Return how slow a test was by what is left of it and the term of one of its ends; NaN where it has no value."""
+    return fit.residuals[number] + (fit.senders if tests.senders[number] == end else fit.receivers)[end]
+
+
+def _partners(end: int, bad: dict[int, list[int]], tests: PairTable) -> set[int]:
+    """Return with whom an endpoint was tested in its bad rounds."""
+    numbers = [number for those in bad.values() for number in those]
+    return {each for number in numbers for each in (tests.senders[number], tests.receivers[number])} - {end}
+
+
+def _usual_within(places: Places, tests: PairTable, fit: Fit, suspects: set[int]) -> float | None:
+    """Return the median logarithm of tests within leaves between endpoints that nothing is suspected of.
+
+    Of millions of tests a sample; None: there are too few.
+    """
+    found: list[float] = []
+    for number in tests.spread(max(1, len(tests) // _ENOUGH_TESTS)):
+        one, other, value = tests.senders[number], tests.receivers[number], tests.values[number]
+        leaf = places.leaves[one]
+        if leaf is not None and leaf == places.leaves[other] and not {one, other} & suspects and not math.isnan(value):
+            found.append(math.log(slowness(value, fit.metric)))
+    found.sort()
+    return median(found) if len(found) >= _LEAST_WITHIN else None
+
+
 def _is_sound_within(
-    end: int, places: Places, tests: PairTable, fit: Fit, suspects: set[int], ways: Sequence[str], effect: float
-) -> bool:
-    """Whether tests within its leaf are as fast as those of other leaves: then what is bad lies beyond the leaf.
+    end: int, places: Places, tests: PairTable, fit: Fit, suspects: set[int], ways: Sequence[str], effect: float,
+    usual: float | None,
+) -> bool:  # fmt: skip
+    """Whether tests within its leaf are as fast as those of others: then what is bad lies beyond the leaf.
 
     By the values themselves: one bad cable of several slows all that comes to some of the hosts, where routes go by
     destination, and the fit of few tests takes part of it for slowness of partners.
     """
-    if places.leaves[end] is None:
+    if places.leaves[end] is None or usual is None:
         return False
     within: list[float] = []
-    others: list[float] = []
-    for one, other, value in zip(tests.senders, tests.receivers, tests.logs(fit.metric), strict=True):
+    for number in tests.among(places, (end,)):
+        one, other, value = tests.senders[number], tests.receivers[number], tests.values[number]
         if math.isnan(value) or places.crossing(one, other) or (suspects - {end}) & {one, other}:
             continue
-        if end not in (one, other):
-            others.append(value)
-        elif ("send" if one == end else "receive") in ways or fit.metric not in ONE_WAY:
-            within.append(value)
-    if len(within) < (1 if effect > _LARGE else _LEAST_WITHIN) or len(others) < _LEAST_WITHIN:
+        if ("send" if one == end else "receive") in ways or fit.metric not in ONE_WAY:
+            within.append(math.log(slowness(value, fit.metric)))
+    if len(within) < (1 if effect > _LARGE else _LEAST_WITHIN):
         return False
-    return median(sorted(within)) - median(sorted(others)) < _SOUND_WITHIN * effect
+    return median(sorted(within)) - usual < _SOUND_WITHIN * effect
 
 
 def _bad_rounds(end: int, places: Places, tests: PairTable, fit: Fit, above: frozenset[int]) -> dict[int, list[int]]:
@@ -307,11 +278,33 @@ def _bad_rounds(end: int, places: Places, tests: PairTable, fit: Fit, above: fro
     for number in tests.among(places, (end,)):
         ends = (tests.senders[number], tests.receivers[number])
         if not math.isnan(fit.residuals[number]) and not (above and passes(places, ends, above)):
-            own = fit.senders[end] if end == tests.senders[number] else fit.receivers[end]
             rounds[tests.rounds[number]].append(number)
-            if fit.residuals[number] + own <= _LARGE:
+            if _effect_at(end, number, tests, fit) <= _LARGE:
                 sound.add(tests.rounds[number])
-    return {at: numbers for at, numbers in rounds.items() if at not in sound}
+    bad = {at: numbers for at, numbers in rounds.items() if at not in sound}
+    return {at: numbers for at, numbers in bad.items() if at not in _shared_rounds(end, bad, places, tests, fit)}
+
+
+def _shared_rounds(end: int, bad: Collection[int], places: Places, tests: PairTable, fit: Fit) -> set[int]:
+    """Return bad rounds in which an endpoint was tested across leaves, and what others of its leaf had across was slow.
+
+    Traffic of others above the leaf comes and goes as well.
+    """
+    leaf = places.leaves[end]
+    if leaf is None or not bad:
+        return set()
+    own: set[int] = set()
+    others: dict[int, list[float]] = defaultdict(list)
+    for number in tests.among(places, places.members[leaf]):
+        pair, at = (tests.senders[number], tests.receivers[number]), tests.rounds[number]
+        if at not in bad or not places.crossing(*pair) or math.isnan(fit.residuals[number]):
+            continue
+        if end in pair:
+            own.add(at)
+        else:
+            others[at].append(fit.residuals[number])
+    return {at for at, those in others.items()
+            if at in own and len(those) >= LEAST_TESTS and median(sorted(those)) > LEAST_EFFECT}  # fmt: skip
 
 
 _ENDPOINT = {

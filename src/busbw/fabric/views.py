@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from busbw.base.value import Integer, Value
 from busbw.fabric.bands import LatencyBand, band_of
-from busbw.fabric.blocks import ViewBlock, ViewBlocks, blocks_of, leaf_blocks, node_blocks, tiers
+from busbw.fabric.blocks import ViewBlock, ViewBlocks, blocks_of, groups_above, leaf_blocks, node_blocks
 from busbw.fabric.inference import LEAST_EFFECT, Fit
 from busbw.fabric.named_parts import NamedParts, parts_of
 from busbw.fabric.pair_table import table_of
@@ -531,19 +531,19 @@ def _tree(outcome: Swept, named: NamedParts, readings: Iterable[_Reading]) -> Fa
             tallies[one].sending.append(each.excess)
             tallies[other].receiving.append(each.excess)
             ways[min(one, other), max(one, other)].append(each.excess)
+    above, groups = groups_above(blocks.blocks, places)
     boxes = tuple(
-        _box(block, places, fit, named, (tallies[at].bar("", suspect=False), _typical(inside[at])))
+        _box(block, above[at], places, fit, named, (tallies[at].bar("", suspect=False), _typical(inside[at])))
         for at, block in enumerate(blocks.blocks)
     )
     links = () if None in places.leaves else tuple(_links(blocks, outcome, named, ways))
-    return FabricTree(groups=tiers(places)[1], boxes=boxes, links=links)
+    return FabricTree(groups=groups, boxes=boxes, links=links)
 
 
 def _box(
-    block: ViewBlock, places: Places, fit: Fit, named: NamedParts, seen: tuple[FabricBar, float | None]
+    block: ViewBlock, group: int, places: Places, fit: Fit, named: NamedParts, seen: tuple[FabricBar, float | None]
 ) -> LeafBox:
     own = {places.leaves[each] for each in block.members}
-    group = tiers(places)[0][block.members[0]]
     few = len(places.endpoints) <= _MOST_HOSTS
     hosts = [each for each in block.members if few or each in named.endpoints][:_MOST_HOSTS]
     return LeafBox(

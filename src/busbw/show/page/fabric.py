@@ -185,12 +185,15 @@ def _matrices(report: FabricReport, marked: str) -> Iterator[tuple[FabricPlot, F
         (line.name, *map(loss_words, cells[:shown])) for line, cells in zip(matrix.lines, matrix.typical, strict=True)
     )
     headings = ("sender", *(each.name for each in matrix.lines[:shown]))
-    for key, what, worst in (("matrix", "median", False), ("worst", "worst test", True)):
+    for key, what, more, worst in (
+        ("matrix", "median", "", False),
+        ("worst", "worst test", "one disturbed test colours its cell; ", True),
+    ):
         yield (
             FabricPlot(
                 key=f"fabric-{key}",
                 words=f"Sender by receiver, {what} of each cell",
-                caption=f"Sender by receiver, {what} of each cell; blank: no test.{marked}",
+                caption=f"Sender by receiver, {what} of each cell; {more}blank: no test.{marked}",
                 headings=headings if not worst and len(matrix.lines) <= _MOST_COLUMNS else (),
                 rows=rows,
                 wide=len(matrix.lines) > _MOST_BESIDE,
