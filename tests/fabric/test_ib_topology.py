@@ -127,7 +127,7 @@ def test_what_a_file_is_follows_from_its_content() -> None:
     assert known.fabric is not None
     assert known.places.leaves == placed_by_text(places, SLURM, "fabric.txt").places.leaves
     assert not is_ib_topology(SLURM)
-    assert all(is_ib_topology(path.read_text()) for path in SAMPLES.iterdir())
+    assert all(is_ib_topology(path.read_text()) for path in SAMPLES.iterdir() if not path.name.startswith("ethtool-"))
 
 
 def test_a_sweep_is_planned_with_the_leaves_and_keeps_what_its_links_show() -> None:

@@ -76,8 +76,8 @@ def test_a_request_is_stored_and_read_again(request: Request):
 
 
 def test_every_field_of_a_request_is_an_option():
-    # Collectives are arguments, a matrix is read from its file, and a sweep has options of its own.
-    assert set(Request.__struct_fields__) - set(options()) == {"collectives", "matrix", "fabric"}
+    # Collectives are arguments, a matrix is read from its file, and a sweep and a step have options of their own.
+    assert set(Request.__struct_fields__) - set(options()) == {"collectives", "matrix", "fabric", "step"}
 
 
 def test_a_letter_means_one_option():
