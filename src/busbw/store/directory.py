@@ -7,7 +7,8 @@ from busbw.base import layout
 from busbw.base.collectives import COLLECTIVES, DTYPE_BYTES, OPERATIONS
 from busbw.base.errors import InputError, RunError
 from busbw.model import codec
-from busbw.model.plan import PLAN_SCHEMA, Plan
+from busbw.model.plan import PLAN_SCHEMA, Groups, Plan
+from busbw.model.train.replay import StepPlan
 from busbw.store import files
 from busbw.store.files import read_whole, write_whole
 
@@ -56,13 +57,30 @@ def read_plan(directory: Path) -> Plan:
     plan = codec.decode(content, Plan, where=str(path))
     for sweep in plan.sweeps:
         known = sweep.collective in COLLECTIVES and sweep.dtype in DTYPE_BYTES and sweep.op in OPERATIONS
-        if not known or not sweep.sizes_bytes or min(sweep.sizes_bytes) < 1:
-            raise InputError(
-                f"not a plan this busbw can read: {sweep.collective!r} of {sweep.dtype!r}, {sweep.op!r}",
-                where=str(path),
-                hint="read it with the busbw that made it",
-            )
+        if not known or not sweep.sizes_bytes or min(sweep.sizes_bytes) < 1 or not _is_grouped(sweep.within):
+            raise _unreadable(f"{sweep.collective!r} of {sweep.dtype!r}, {sweep.op!r}", path)
+    if plan.step is not None and not _is_step(plan.step, len(plan.sweeps)):
+        raise _unreadable(f"a step of {len(plan.step.calls)} kinds of call, and {len(plan.sweeps)} sweeps", path)
     return plan
+
+
+def _unreadable(what: str, path: Path) -> InputError:
+    return InputError(
+        f"not a plan this busbw can read: {what}", where=str(path), hint="read it with the busbw that made it"
+    )
+
+
+def _is_grouped(groups: Groups | None) -> bool:
+    return groups is None or (len(groups.sizes) == len(groups.strides) and min((*groups.sizes, *groups.strides, 1)) > 0)
+
+
+def _is_step(step: StepPlan, sweeps: int) -> bool:
+    """Whether each kind of call has its sweep, and can be one."""
+    calls = all(
+        call.collective in COLLECTIVES and min(call.calls, call.ranks, call.groups, call.size_bytes) > 0
+        for call in step.calls
+    )
+    return calls and len(step.calls) == sweeps > 0 and step.asked.scale_down > 0
 
 
 def reopen(directory: Path) -> None:
