@@ -21,6 +21,7 @@ GIVEN = {
     "buffers": {"buffers": "registered"},
     "memory": {"memory": "cuda"},
     "load_side": {"load_side": 1024},
+    "max_samples": {"max_samples": 5},
     "multicast_off": {"multicast_off": True},
     "nccl": {"nccl": "/x/libnccl.so.2"},
     "driver": {"driver": "/x/libcuda.so.1"},

@@ -85,7 +85,7 @@ def test_reductions_of_every_kind_of_type_verify_right(busbw: Busbw, dtypes: str
 def test_streams_are_measured_as_well_as_isolated_calls(busbw: Busbw, mpi: str):
     result = busbw(
         "run", "all_reduce", "latency", "bibw", "-n", 2, "-b", 64, "-e", "64K", "-f", 1024, "--mode", "stream",
-        "--min-samples", 5, "--time-limit", 20, mpi=mpi, env=YIELDING,
+        "--min-samples", 5, "--time-limit", 3, mpi=mpi, env=YIELDING,
     )  # fmt: skip
 
     assert_all_right(busbw, result, mpi)

@@ -46,6 +46,7 @@ from .workload_harnesses import WORKLOAD_HARNESSES, WORKLOAD_SEEDS
 
 Harness = Callable[[bytes], object]
 PLAN = json.dumps(seeds.plan_of_two_ranks()).encode()
+STEP_PLAN = json.dumps(seeds.plan_of_a_step()).encode()
 DOCUMENTS = {
     "plan": Plan,
     "run": Run,
@@ -243,4 +244,4 @@ def seeds_of(name: str) -> tuple[bytes, ...]:
         return tuple((_SAMPLES / output).read_bytes() for output in _OUTPUTS)
     documents = tuple(seeds.document(kind) for kind in DOCUMENTS.values())
     records = seeds.records_of_a_rank()
-    return (PLAN, b"".join(records), *documents, *records, bytes(range(64)), bytes(64))
+    return (PLAN, STEP_PLAN, b"".join(records), *documents, *records, bytes(range(64)), bytes(64))

@@ -70,7 +70,14 @@ def plan_of_two_ranks() -> dict[str, Any]:
     sweep = plan["sweeps"][0] | {"collective": "all_reduce", "sizes_bytes": [8, 1024], "dtype": "float32", "op": "sum"}
     plan["sweeps"] = [sweep | {"root": 0, "in_place": False}]
     plan["placement"]["ranks"] = 2
-    return plan | {"backend": "native-mpi", "launcher": "local", "steps": [], "fabric": None}
+    return plan | {"backend": "native-mpi", "launcher": "local", "steps": [], "fabric": None, "step": None}
+
+
+def plan_of_a_step() -> dict[str, Any]:
+    """Return a plan as JSON-like data: a training step of one kind of call, replayed by two ranks."""
+    plan: Any = sample(Plan)
+    step = plan["step"] | {"calls": [plan["step"]["calls"][0] | {"collective": "all_reduce"}]}
+    return plan_of_two_ranks() | {"step": step}
 
 
 def records_of_a_rank() -> tuple[bytes, ...]:

@@ -9,7 +9,7 @@ from tests.cost import check_growth
 
 from busbw.model import codec
 
-from .harnesses import DOCUMENTS, RUN_HARNESSES, TEXT_HARNESSES, feed, seeds_of
+from .harnesses import DOCUMENTS, RUN_HARNESSES, STEP_PLAN, TEXT_HARNESSES, feed, seeds_of
 from .seeds import FRAGMENTS, document, records_of_a_rank
 
 EXAMPLES = 80
@@ -63,6 +63,12 @@ def test_the_seeds_make_a_run_with_a_measurement() -> None:
     run = RUN_HARNESSES["loaded_records"](b"".join(records_of_a_rank()))
     assert [measurement.size_bytes for measurement in run.measurements] == [1024]
     assert run.unreadable == ()
+
+
+def test_the_seed_of_a_replayed_step_is_a_plan_of_one() -> None:
+    run = RUN_HARNESSES["loaded_plan"](STEP_PLAN)
+    assert run.plan.step is not None
+    assert [call.collective for call in run.plan.step.calls] == ["all_reduce"]
 
 
 @pytest.mark.parametrize("name", RUN_HARNESSES)

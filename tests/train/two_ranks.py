@@ -13,14 +13,14 @@ import torch.distributed as dist
 from busbw.model import codec
 from busbw.model.train.proxy import ProxyPlan
 from busbw.rank.training import steps
-from busbw.rank.training.communication import Groups, Meter
+from busbw.rank.training.communication import Meter, ProcessGroups
 from busbw.rank.training.transformer import Transformer
 from busbw.rank.training.updating import Updater
 
 
 def gradients(plan: ProxyPlan, rank: int) -> tuple[float, dict[str, torch.Tensor]]:
     """Return this process's share of the loss, and of each weight that it has the gradient of the whole batch."""
-    groups = Groups(plan, rank, Meter(has_events=False))
+    groups = ProcessGroups(plan, rank, Meter(has_events=False))
     model = Transformer.drawn(plan, groups, torch.device("cpu"))
     updater = Updater(model, plan, groups)
     loss = 0.0
