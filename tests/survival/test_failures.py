@@ -58,7 +58,7 @@ def test_a_rank_stopped_on_another_host_is_named_and_the_others_say_where_they_w
     several.resume()
 
 
-@under()
+@pytest.mark.parametrize("several", [unless_every(name) for name in NAMES], indirect=True)
 def test_a_host_that_is_gone_is_named_and_the_others_are_cleared(several: Several) -> None:
     several.measure()
     several.lab.kill_host("n2")
