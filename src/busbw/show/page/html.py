@@ -351,11 +351,15 @@ def report_html(
     else:
         payloads = [_payload("payload", figures, [])]
     title, heading = _titles(subjects, comparison, scaling, imports, bisection)
-    judged: tuple[FabricReport | Isolation, ...] = (*fabrics, *isolations)
-    if judged and not subjects:
-        heading = "busbw fabric" if fabrics else "busbw isolate"
-        title = f"{words.OUTCOMES[worst_of(judged).outcome].word}: {heading}"
+    if (fabrics or isolations) and not subjects:
+        title, heading = _titles_of_nodes(fabrics, isolations)
     return _page(environment, subjects, imports, values | {"payloads": payloads, "title": title, "heading": heading})
+
+
+def _titles_of_nodes(fabrics: Sequence[FabricReport], isolations: Sequence[Isolation]) -> tuple[str, str]:
+    """Return the title and the heading of a page of sweeps and searches alone."""
+    heading = "busbw fabric" if fabrics else "busbw isolate"
+    return f"{words.OUTCOMES[worst_of((*fabrics, *isolations)).outcome].word}: {heading}", heading
 
 
 def _is_one_import(

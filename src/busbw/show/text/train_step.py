@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from busbw.base.text import counted, listed, percent, printable
-from busbw.base.units import format_rate, format_size, format_time, precise_time, signed_percent
+from busbw.base.units import format_rate, format_size, format_time, precise_time
 from busbw.model.plan import Plan
 from busbw.model.run import Run
 from busbw.model.train.proxy import ProxyResult
@@ -91,8 +91,9 @@ def _parts(out: Console, step: ReplayedStep, plan: StepPlan) -> None:
     )
     late = step.compute_s / plan.compute_s - 1 if plan.compute_s > 0 else 0.0
     if abs(late) > _LATE_SHARE:
+        way = "longer" if late > 0 else "less"
         cause = "waits for the host to start it are in it" if step.product_s is not None else "processors were shared"
-        say(out, Text(f"computing took {signed_percent(late)} of the time that was planned, possibly as {cause}"))
+        say(out, Text(f"computing took {percent(abs(late))} {way} than planned, possibly as {cause}"))
     if step.product_s is not None:
         say(out, Text(f"one matrix product takes {format_time(step.product_s)} alone"))
 
@@ -101,12 +102,15 @@ def _parts(out: Console, step: ReplayedStep, plan: StepPlan) -> None:
 _LATE_SHARE = 0.05
 # With fewer columns the name of a call is left to --json.
 _WIDTH_FOR_NAMES = 110
+_WIDTH_FOR_RATES = 92
 
 
 def _calls(step: ReplayedStep, width: int) -> Table:
     columns = [("of", "left"), ("collective", "left"), ("size", "right"), ("calls", "right"), ("alone", "right")]
-    columns += [("in step", "right"), ("exposed", "right"), ("busbw alone", "right"), ("in step", "right")]
-    wide = width >= _WIDTH_FOR_NAMES
+    columns += [("in step", "right"), ("exposed", "right"), ("busbw alone", "right")]
+    # Figures are never cut: of a narrow terminal the last rate is left out, whose time is there.
+    with_rate, wide = width >= _WIDTH_FOR_RATES, width >= _WIDTH_FOR_NAMES
+    columns += [("in step", "right")] if with_rate else []
     table = plain_table(*columns, *((("what", "wrap"),) if wide else ()))
     for each in sorted(step.calls, key=lambda call: -call.busy_s):
         table.add_row(
@@ -114,7 +118,8 @@ def _calls(step: ReplayedStep, width: int) -> Table:
             format_time(each.alone_s) if each.alone_s is not None else "?", format_time(each.in_step_s),
             format_time(each.exposed_s),
             format_rate(each.alone_busbw_Bps) if each.alone_busbw_Bps is not None else "?",
-            format_rate(each.in_step_busbw_Bps), *((printable(each.name),) if wide else ()),
+            *((format_rate(each.in_step_busbw_Bps),) if with_rate else ()),
+            *((printable(each.name),) if wide else ()),
         )  # fmt: skip
     return table
 
