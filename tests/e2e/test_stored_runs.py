@@ -16,7 +16,20 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("finished")
     busbw = Busbw(folder)
     result = busbw(
-        "run", "all_reduce", "-n", 2, "-b", 8, "-e", 32, "--time-limit", 20, "-o", folder / "runs" / "20260101T000000-a"
+        "run",
+        "all_reduce",
+        "-n",
+        2,
+        "-b",
+        8,
+        "-e",
+        32,
+        "--max-samples",
+        20,
+        "--time-limit",
+        20,
+        "-o",
+        folder / "runs" / "20260101T000000-a",
     )
     assert result.code in {0, 1, 4}, result
     assert busbw.clean_up() == ()

@@ -260,7 +260,7 @@ _CELLS = r"\A[ |]{0,4}[0-9.X%naif]{0,12}(?:[ |,]{1,4}[0-9.X%naifGBs/]{1,12}){0,9
 
 
 @pytest.mark.parametrize("name", OUTPUTS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(lines=st.lists(st.one_of(st.text(max_size=60), st.from_regex(_CELLS)), max_size=6), at=st.integers(0, 40))
 def test_any_lines_within_an_output_are_accounted_for(name: str, lines: list[str], at: int):
     given_lines = sample(name).split("\n")

@@ -72,7 +72,7 @@ def test_the_seed_of_a_replayed_step_is_a_plan_of_one() -> None:
 
 
 @pytest.mark.parametrize("name", RUN_HARNESSES)
-@pytest.mark.parametrize("digits", [20, 400, 5000])
+@pytest.mark.parametrize("digits", [20, 5000])
 def test_a_number_may_have_any_length(name: str, digits: int) -> None:
     for valid in seeds_of(name):
         numbers = list(re.finditer(rb"\d+", valid))

@@ -137,7 +137,7 @@ plans = st.builds(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(plans, outcomes, hellos, rates, st.lists(measurements(), max_size=6).map(tuple))
 def test_any_values_give_a_judgement_that_keeps_its_promises(plan, outcome, ranks, measured, points):
     found = judge(plan, outcome, ranks, measured, points)

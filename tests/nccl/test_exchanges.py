@@ -39,7 +39,7 @@ def worlds(standin: StandIn) -> Iterator[Worlds]:
 
 @pytest.mark.parametrize("kernels", [True, False], ids=["kernels", "host"])
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("ranks", [2, 3, 4, 8])
+@pytest.mark.parametrize("ranks", [2, 3, 8])
 def test_every_exchange_of_every_version_is_right(worlds: Worlds, ranks: int, version: int, kernels: bool):
     world = worlds(ranks, version, kernels=kernels)
     names = (*WITHOUT_SHAPE, *(("hypercube",) if ranks != 3 else ()))
@@ -82,7 +82,7 @@ def test_a_two_level_alltoall_is_right_whatever_its_slices(worlds: Worlds, ranks
         words
         for dtype in ("int8", "bfloat16", "float64")
         # Slices of 1 to 4097 elements: multiples of a word and not.
-        for count in (*range(1, 18), 4097)
+        for count in (*range(1, 10), 17, 4097)
         for shift in (0, 1)
         for words in worlds(ranks, kernels=kernels).wrong(
             Shape(kind="alltoall_2dh", ranks=ranks, count=count, dtype=dtype, group=group), shift=shift

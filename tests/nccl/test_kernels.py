@@ -16,7 +16,7 @@ from .planted import TYPES
 from .together import cache_of
 
 PLANTED = 2051
-CAPABILITIES = (80, 90, 120)
+CAPABILITIES = (80, 120)
 
 
 def test_kernels_and_host_find_the_same_wrong_element(standin: StandIn):

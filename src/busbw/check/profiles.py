@@ -11,6 +11,7 @@ from busbw.base.collectives import COLLECTIVES
 from busbw.base.errors import InputError
 from busbw.base.hostlist import expand
 from busbw.base.text import maybe
+from busbw.base.toml import check_key_lengths
 from busbw.base.units import parse_size
 from busbw.base.value import Integer, Value
 from busbw.facts.rules import rules
@@ -21,7 +22,6 @@ from busbw.model.fabric import FabricMetric
 
 MOST_BYTES = 2**20
 MOST_THRESHOLDS = 200
-_MOST_DOTS = 200
 _NUMBER = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([A-Za-z]{1,3}/s|[A-Za-z]{1,3}ps)")
 _SHARES = ("noise",)
 _OVER_PCIE = ("to_gpu", "from_gpu")
@@ -142,10 +142,7 @@ def read_profile(text: str, where: str) -> Profile:
     """Return what a profile says. Raises InputError, with the line where it is known, for anything it may not say."""
     if len(text) > MOST_BYTES:
         raise InputError(f"{len(text)} characters; a profile has at most {MOST_BYTES}", where=where)
-    for number, line in enumerate(text.split("\n"), 1):
-        # Python's reader of TOML takes minutes for a key of thousands of parts.
-        if line.count(".") > _MOST_DOTS:
-            raise InputError(f"a line with more than {_MOST_DOTS} dots", where=f"{where}:{number}")
+    check_key_lengths(text, where)
     try:
         profile = msgspec.toml.decode(text.encode("utf-8", "replace"), type=Profile)
     except msgspec.ValidationError as error:

@@ -14,6 +14,7 @@ import msgspec
 
 from busbw.base.errors import InputError
 from busbw.base.text import maybe
+from busbw.base.toml import check_key_lengths
 from busbw.model.platform import Platform, PlatformSection, SiteFile
 
 # Declares sources that every file may cite, and is not a platform.
@@ -21,8 +22,6 @@ SOURCES = "sources"
 FAMILY = "family"
 _ENDING = ".toml"
 _NAME = re.compile(rf"(?:{FAMILY}/)?[a-z0-9][a-z0-9._-]{{0,99}}")
-# Python's reader of TOML takes minutes for a key of thousands of parts.
-_MOST_DOTS = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,9 +122,7 @@ def _read(name: str, path: Traversable) -> PlatformFile:
 
 @lru_cache(maxsize=1024)
 def _of_site(file: SiteFile) -> PlatformFile:
-    for number, line in enumerate(file.text.split("\n"), 1):
-        if line.count(".") > _MOST_DOTS:
-            raise InputError(f"a line with more than {_MOST_DOTS} dots", where=f"{file.path}:{number}")
+    check_key_lengths(file.text, file.path)
     return PlatformFile(
         name=_site_name(file), where=file.path, raw=_parsed(file.text.encode("utf-8", "replace"), file.path)
     )

@@ -8,6 +8,7 @@ from msgspec import structs
 
 from busbw.base.errors import InputError
 from busbw.base.text import maybe
+from busbw.base.toml import check_key_lengths
 from busbw.facts.workloads import shipped_workloads
 from busbw.model.train.workload import (
     Configuration,
@@ -24,7 +25,6 @@ from busbw.model.train.workload import (
 )
 
 MOST_BYTES = 2**20
-_MOST_DOTS = 200
 _UNKNOWN = re.compile(r"unknown field `([^`]*)`")
 _PLACE = re.compile(r"[a-z_]+")
 _TABLES: dict[str, type[msgspec.Struct]] = {
@@ -62,9 +62,7 @@ def check_bounds(text: str, where: str) -> None:
     """Raise InputError for a text that a reader of TOML or YAML might take minutes for."""
     if len(text) > MOST_BYTES:
         raise InputError(f"{len(text)} characters; such a file has at most {MOST_BYTES}", where=where)
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.count(".") > _MOST_DOTS:
-            raise InputError(f"a line with more than {_MOST_DOTS} dots", where=f"{where}:{number}")
+    check_key_lengths(text, where)
 
 
 def _invalid(said: str, text: str, where: str) -> InputError:

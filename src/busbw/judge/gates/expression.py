@@ -10,6 +10,7 @@ import msgspec
 
 from busbw.base.collectives import DTYPE_ALIASES, DTYPE_BYTES, OPERATIONS
 from busbw.base.errors import InputError
+from busbw.base.toml import check_key_lengths
 from busbw.base.units import parse_size
 from busbw.base.value import Value
 from busbw.model.gates import Gate, Measure, Ranks, Requirement
@@ -282,6 +283,7 @@ def parse_gates_file(raw: bytes, *, where: str) -> GatesFile:
     if len(raw) > MOST_BYTES:
         raise InputError(f"{len(raw)} bytes; gates take {MOST_BYTES} at most", where=where)
     text = raw.decode(errors="replace")
+    check_key_lengths(text, where)
     try:
         read = msgspec.toml.decode(raw, type=_File)
     except msgspec.ValidationError as error:
