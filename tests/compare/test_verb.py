@@ -14,7 +14,21 @@ from busbw.base.errors import ExitCode
 from busbw.model.request import Request
 from busbw.show.reproduce import bisect_command
 
-SMALL = ("all_reduce", "-n", "2", "-b", "8", "-e", "8", "--time-limit", "5", "--min-samples", "5")
+SMALL = (
+    "all_reduce",
+    "-n",
+    "2",
+    "-b",
+    "8",
+    "-e",
+    "8",
+    "--time-limit",
+    "5",
+    "--min-samples",
+    "5",
+    "--max-samples",
+    "20",
+)
 LEAVING_OUT = ("--set", "default", "--set", "OMPI_MCA_mpi_yield_when_idle=1 -u BUSBW_NOBODY")
 
 
@@ -267,7 +281,21 @@ def test_what_is_recommended_is_measured_and_the_setting_that_matters_can_be_sou
     site = tmp_path / "site"
     site.mkdir()
     (site / "ours.toml").write_text(TCP, encoding="utf-8")
-    asked = ("all_reduce", "-n", "2", "-b", "64", "-e", "64", "--time-limit", "2", "--min-samples", "5")
+    asked = (
+        "all_reduce",
+        "-n",
+        "2",
+        "-b",
+        "64",
+        "-e",
+        "64",
+        "--time-limit",
+        "2",
+        "--min-samples",
+        "5",
+        "--max-samples",
+        "40",
+    )
     sides = ("--set", "default", "--set", "recommended", "--platform", "ours")
     done = started(tmp_path, "compare", *asked, *sides, "--blocks", "7", "--seed", "1", BUSBW_DATA=str(site))
 
