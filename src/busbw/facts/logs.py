@@ -74,7 +74,7 @@ class _Patterns(Value, kw_only=True, frozen=True):
 
 
 # In this order they count: what names a cause by itself first, what only tells that a call failed last.
-_FILES = ("launch", "network", "host", "program", "nccl", "last")
+_FILES = ("slurm", "container", "launch", "network", "host", "program", "nccl", "last")
 
 
 @cache
