@@ -299,7 +299,7 @@ _ONE_OF = 4
 # So many lines from the end of a source, what a program says is mostly of its end.
 _NEAR_END = 60
 # Or is the last that it says.
-_LAST_LINES = 3
+_LAST_LINES = 1
 # Name to value to those who have it.
 Table = Mapping[str, Mapping[str, tuple[Member, ...]]]
 

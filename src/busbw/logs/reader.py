@@ -223,6 +223,11 @@ _NEEDLES = (
     "will now abort",
     "no port available",
     "called before",
+    "selected pml",
+    "t match with",
+    "NVSwitch",
+    "hostfile",
+    "libmpi",
     "called after",
     "retry count",
     "enumerated",
@@ -306,7 +311,9 @@ _LISTED_GPU = re.compile(r"\bdevice +\d{1,3} \[[0-9a-fx:.]{2,16}\] ((?:NVIDIA|AM
 _UNCAUGHT = re.compile(r"\[rank\d{1,7}\]: (?=[\w.]{1,80}(?:Error|Exception)(?::|$))", re.ASCII)
 # Programs that people try MPI with: `Hello world from n1 running process 0 of 1`.
 # The line itself says that the program goes on.
-_HARMLESS = re.compile(r"\bignored\b|\b[Nn]on-fatal\b|warning only|gds_ds12_lock|going to \S+ instead")
+_HARMLESS = re.compile(
+    r"\bignored\b|\b[Nn]on-fatal\b|warning only|gds_ds12_lock|could not remove|will retry|retrying in|going to \S+ instead"
+)
 # A level of UCX below a warning.
 _FOR_INFORMATION = "UCX  DIAG"
 _ALONE = re.compile(

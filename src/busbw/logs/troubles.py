@@ -11,6 +11,7 @@ from busbw.facts.logs import LogCode, LogPattern, LogStage, log_codes, log_patte
 _MOST_KEPT = 2**16
 _MOST_SHAPES = 2**16
 _LONGEST_TEXT = 400
+_LONGEST_KIND = 60
 # Warnings that nobody knows, told apart by their words.
 # Words of MPI, and of its launcher, that it could not start.
 _NOT_STARTED = frozenset({"mpi-not-started", "mpi-daemons"})
@@ -140,7 +141,9 @@ class Troubles:
     def add(self, event: TroubleEvent) -> None:
         """Keep an event, or count it where one of its kind from its process is kept."""
         kind = event.kind
-        # Timeouts differ by call, faults of GPUs by number, deaths by process, frames of stacks by library.
+        # Messages differ by their words, timeouts by call, faults of GPUs by number, deaths by process, frames of stacks by library.
+        if event.pattern is not None and event.pattern.id == "launcher-says":
+            kind += event.groups["text"][:_LONGEST_KIND]
         kind += "".join(event.groups.get(name, "") for name in ("sequence", "xid", "pid", "library"))
         key = (kind, event.process or f"rank {event.rank}")
         kept = self.events.get(key)
