@@ -43,6 +43,8 @@ class LogPattern(Value, kw_only=True, frozen=True):
     last_resort: bool = False
     # Whether the last line of its kind counts, as the lowest of a stack does.
     deepest: bool = False
+    # Whether it says nothing of the program's end: a cause only where something else does, or nothing comes after it.
+    needs_end: bool = False
 
 
 class LogStage(Value, kw_only=True, frozen=True):
@@ -55,9 +57,9 @@ class LogStage(Value, kw_only=True, frozen=True):
 
 
 class LogCode(Value, kw_only=True, frozen=True):
-    """What a number or name means that a line holds: a signal, an Xid of NVIDIA's driver, an error of the system."""
+    """What a number or name means: a signal, an Xid of NVIDIA's driver, an error of the system, a library."""
 
-    of: Literal["signal", "xid", "errno"]
+    of: Literal["signal", "xid", "errno", "library"]
     numbers: tuple[str, ...]
     what: str
     cause: str
@@ -74,7 +76,7 @@ class _Patterns(Value, kw_only=True, frozen=True):
 
 
 # In this order they count: what names a cause by itself first, what only tells that a call failed last.
-_FILES = ("launch", "network", "host", "program", "nccl", "last")
+_FILES = ("stack", "slurm", "container", "launch", "network", "host", "program", "nccl", "last")
 
 
 @cache

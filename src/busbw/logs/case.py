@@ -298,6 +298,8 @@ def _all_match(texts: Iterable[str], globs: tuple[str, ...]) -> bool:
 _ONE_OF = 4
 # So many lines from the end of a source, what a program says is mostly of its end.
 _NEAR_END = 60
+# Or is the last that it says.
+_LAST_LINES = 1
 # Name to value to those who have it.
 Table = Mapping[str, Mapping[str, tuple[Member, ...]]]
 
@@ -376,6 +378,10 @@ class JobLogs:
     def is_near_end(self, event: TroubleEvent) -> bool:
         """Whether little comes after an event in its source."""
         return event.source >= len(self.lengths) or self.lengths[event.source] - event.line <= _NEAR_END
+
+    def is_last(self, event: TroubleEvent) -> bool:
+        """Whether as good as nothing comes after an event in its source."""
+        return event.source >= len(self.lengths) or self.lengths[event.source] - event.line <= _LAST_LINES
 
     def place_of(self, event: TroubleEvent) -> FilePlace:
         """Return the line of an event."""

@@ -53,9 +53,13 @@ def _has_ended(case: JobLogs) -> bool:
     return any(
         event.role in {"follower", "death", "timeout"}
         or event.fatal
-        or (event.pattern is not None and event.pattern.last_resort and case.is_near_end(event) and not case.is_set_up)
+        or (event.pattern is not None and event.pattern.last_resort and not case.is_set_up and _is_at_end(case, event))
         for event in case.events
     )
+
+
+def _is_at_end(case: JobLogs, event: TroubleEvent) -> bool:
+    return case.is_last(event) if event.pattern is not None and event.pattern.needs_end else case.is_near_end(event)
 
 
 def followers(case: JobLogs, first: FirstError | None) -> tuple[TroubleEvent, ...]:

@@ -201,7 +201,8 @@ def warning_findings(case: JobLogs, unread: tuple[str, ...]) -> Iterator[Finding
     known: dict[str, list[TroubleEvent]] = defaultdict(list)
     strange: dict[str, list[TroubleEvent]] = defaultdict(list)
     for event in case.events:
-        if event.role in {"notice", "aside"} and event.pattern is not None and not event.fatal:
+        is_said = event.role in {"notice", "aside"} and "library" not in event.groups
+        if is_said and event.pattern is not None and not event.fatal:
             known[event.what].append(event)
         elif event.role == "unknown" and not event.fatal:
             strange[event.kind].append(event)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from busbw._core import LogSieve
 from busbw.formats.lines.prefix import as_written, uncoloured
+from busbw.logs.boxes import Box, Boxes
 from busbw.logs.lines import AnyEffect, CommunicatorStart, Effect, Trace, WholeLine, effect_of, named, whole_line
 from busbw.logs.ras import RasReports
 from busbw.logs.state import Process, State
@@ -189,6 +190,53 @@ _NEEDLES = (
     " RUNNING AT ",
     "t join collective #",
     "lagging ranks",
+    # Slurm, containers, Kubernetes.
+    "srun: ",
+    "sbatch: ",
+    "pyxis: ",
+    "[ERROR]",
+    "unrecognized",
+    "Insufficient",
+    "insufficient",
+    "victed",
+    "Error response",
+    "was low on resource",
+    "SIGHUP",
+    # Frames of a stack.
+    "libuc",
+    " uct_",
+    " ucp_",
+    "hcoll",
+    "hmca_",
+    "libpsm",
+    "psm3_",
+    "libfabric.so",
+    "mca_",
+    "libnccl.so",
+    "pmix_",
+    "libpmix",
+    "hwloc_",
+    "libxpmem",
+    "libmlx5.so",
+    # Hydra; Open MPI and NICs.
+    "mpiexec@",
+    "will now abort",
+    "no port available",
+    "called before",
+    "selected pml",
+    "t match with",
+    "NVSwitch",
+    "hostfile",
+    "libmpi",
+    "called after",
+    "retry count",
+    "enumerated",
+    "unplugged",
+    "Temperature",
+    "not responding",
+    "blocked for more",
+    "syndrome",
+    'Returned "',
     # Reports of ncclras.
     "Communicators... (",
     "MISMATCH",
@@ -209,7 +257,6 @@ _NEEDLES = (
     "NVLink SHARP",
     "NET/",
     "Duplicate GPU",
-    "retry count",
     "RETRY EXCEEDED",
     "socketProgress",
     "socketStartConnect",
@@ -257,17 +304,23 @@ _LAST_ERROR_WITHIN = 3
 _LONGEST_REST = 2**20
 _LEVELS_OF_TROUBLE = frozenset({"WARN", "ATTN", "DIAG"})
 _ESCAPE = "\x1b"
+_OF_LAUNCHER = "Message of the launcher: "
 # nccl-tests: `#  Rank  0 Group  0 Pid   5950 on node66 device  0 [0x34] NVIDIA H800`
 _LISTED_GPU = re.compile(r"\bdevice +\d{1,3} \[[0-9a-fx:.]{2,16}\] ((?:NVIDIA|AMD) [\w .-]{1,60}?)\s*$", re.ASCII)
 # PyTorch's mark of what ended a rank stays on the line: launchers put others before any line.
 _UNCAUGHT = re.compile(r"\[rank\d{1,7}\]: (?=[\w.]{1,80}(?:Error|Exception)(?::|$))", re.ASCII)
 # Programs that people try MPI with: `Hello world from n1 running process 0 of 1`.
 # The line itself says that the program goes on.
-_HARMLESS = re.compile(r"\bignored\b|\b[Nn]on-fatal\b|warning only|gds_ds12_lock|going to \S+ instead")
+_HARMLESS = re.compile(
+    r"\bignored\b|\b[Nn]on-fatal\b|warning only|gds_ds12_lock|could not remove|will retry|retrying in|going to \S+ instead"
+)
 # A level of UCX below a warning.
 _FOR_INFORMATION = "UCX  DIAG"
 _ALONE = re.compile(
-    r"(?i)\bhello\b.{0,80}\b(?:rank|process|processor|worker|task|node|PE)\b.{0,60}?\b0 (?:of|out of) 1\b", re.ASCII
+    r"(?i)\bhello\b.{0,80}\b(?:rank|process|processor|worker|task|node|PE)\b.{0,60}?\b0 (?:of|out of) 1\b"
+    # Intel MPI Benchmarks.
+    r"|\bBenchmark \S{1,40} invalid for 1 processes",
+    re.ASCII,
 )
 # RCCL's own words, and the folder that its sources are compiled in.
 _OF_RCCL = ("RCCL version", "/hipify/")
@@ -291,6 +344,7 @@ class LogReader:
         self._passed_on = (-1, 0)
         self._notice = LauncherNotice()
         self._collected = CollectedLines()
+        self._boxes = Boxes()
         # What came after the last end of a line.
         self._rest = b""
         self._speakers: list[tuple[str, str, str]] = []
@@ -301,7 +355,7 @@ class LogReader:
         block = self._rest + self._collected.feed(block)
         end = len(block) if len(block) - block.rfind(b"\n") > _LONGEST_REST else block.rfind(b"\n") + 1
         self._rest = block[end:]
-        self._take(self.sieve.feed(block[:end]))
+        self._take_block(block[:end])
 
     def end_source(self) -> None:
         """End one source; what comes next is the first line of another."""
@@ -310,8 +364,9 @@ class LogReader:
         # A last line without its end may be cut off, so that `via NET/IB/0/GDRDMA` reads `via NET/IB/0`.
         if b"NCCL INFO" in rest and not rest.rstrip().endswith(b"- Init COMPLETE"):
             rest = b"\n"
-        self._take(self.sieve.feed(rest))
+        self._take_block(rest)
         self._take(self.sieve.finish())
+        self._boxes = Boxes()
         self.sources += 1
         self.lengths.append(self.sieve.lines - sum(self.lengths))
 
@@ -333,6 +388,23 @@ class LogReader:
                 host, pid, device = name.rsplit(":", 2)
                 self._speakers.append((host, pid, device))
         return self._speakers[number]
+
+    def _take_block(self, block: bytes) -> None:
+        self._take(self.sieve.feed(block))
+        for box in self._boxes.feed(block):
+            if not self.troubles.holds(self.sources, box.lines):
+                self._message(box)
+
+    def _message(self, box: Box) -> None:
+        """Keep a message of a launcher of which no line is known by itself."""
+        found = self.troubles.matched_once(box.text) or self.troubles.matched_once(f"{_OF_LAUNCHER}{box.text}")
+        if found is not None:
+            pattern, groups = found
+            self.troubles.add(
+                TroubleEvent(
+                    pattern, groups, box.text, None, groups.get("host"), None, None, None, self.sources, box.lines.stop
+                )
+            )
 
     def _take(self, lines: list[tuple[int, int, int, str]]) -> None:
         for number, speaker, shape, text in lines:

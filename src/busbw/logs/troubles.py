@@ -11,6 +11,7 @@ from busbw.facts.logs import LogCode, LogPattern, LogStage, log_codes, log_patte
 _MOST_KEPT = 2**16
 _MOST_SHAPES = 2**16
 _LONGEST_TEXT = 400
+_LONGEST_KIND = 60
 # Warnings that nobody knows, told apart by their words.
 # Words of MPI, and of its launcher, that it could not start.
 _NOT_STARTED = frozenset({"mpi-not-started", "mpi-daemons"})
@@ -108,6 +109,22 @@ class Troubles:
         """Return the same for a message of level INFO, most of which only tell what NCCL does."""
         return self._match(message, shape, _quiet_ones())
 
+    @staticmethod
+    def matched_once(message: str) -> tuple[LogPattern, dict[str, str]] | None:
+        """Return the same for a text that has no shape."""
+        for regex, pattern in log_patterns():
+            match = regex.search(message)
+            if match is not None:
+                return pattern, _named_groups(match)
+        return None
+
+    def holds(self, source: int, lines: range) -> bool:
+        """Whether one of these lines of a source is known."""
+        return any(
+            event.source == source and event.line in lines and event.pattern is not None
+            for event in self.events.values()
+        )
+
     def _match(self, message: str, shape: int, among: Sequence[int]) -> tuple[LogPattern, dict[str, str]] | None:
         every = log_patterns()
         known = self._known.get(shape)
@@ -117,15 +134,17 @@ class Troubles:
             match = regex.search(message)
             if match is not None:
                 self._remember(shape, number)
-                return pattern, {name.rstrip("123456789"): text for name, text in match.groupdict().items() if text}
+                return pattern, _named_groups(match)
         self._remember(shape, -1)
         return None
 
     def add(self, event: TroubleEvent) -> None:
         """Keep an event, or count it where one of its kind from its process is kept."""
         kind = event.kind
-        # Timeouts differ by call, faults of GPUs by number, deaths by process.
-        kind += "".join(event.groups.get(name, "") for name in ("sequence", "xid", "pid"))
+        # Messages differ by their words, timeouts by call, faults of GPUs by number, deaths by process, frames of stacks by library.
+        if event.pattern is not None and event.pattern.id == "launcher-says":
+            kind += event.groups["text"][:_LONGEST_KIND]
+        kind += "".join(event.groups.get(name, "") for name in ("sequence", "xid", "pid", "library"))
         key = (kind, event.process or f"rank {event.rank}")
         kept = self.events.get(key)
         if kept is not None:
@@ -153,6 +172,10 @@ class Troubles:
     def _remember(self, shape: int, number: int) -> None:
         if len(self._known) < _MOST_SHAPES:
             self._known[shape] = number
+
+
+def _named_groups(match: re.Match[str]) -> dict[str, str]:
+    return {name.rstrip("123456789"): text for name, text in match.groupdict().items() if text}
 
 
 @cache

@@ -1,0 +1,112 @@
+"""Messages that launchers box in dashes, stacks of crashes, and words that count only at a job's end."""
+
+from busbw.logs.boxes import Boxes
+
+from .made import Job
+from .test_diagnosis import codes, read
+from .test_mpi_logs import only
+
+RULE = "-" * 74 + "\n"
+MESSAGE = (
+    "A hostfile was provided that contains multiple definitions\nof the slot count for at least one node:\n\n"
+    "  node:      n1\n\nMixing the two methods is not supported.\n"
+)
+BOX = f"{RULE}{MESSAGE}{RULE}"
+CRASH = "[n1:77:0:77] Caught signal 11 (Segmentation fault: address not mapped to object at address 0x10)\n"
+STACK = (
+    "==== backtrace (tid:     77) ====\n"
+    " 0  /opt/ucx/lib/libucs.so.0(ucs_handle_error+0x2fd) [0x7f0000000001]\n"
+    " 1  /opt/ucx/lib/libuct.so.0(uct_rc_ep_connect_to_ep+0x2c) [0x7f0000000002]\n"
+    " 2  /opt/ompi/lib/libmpi.so.40(MPI_Init+0x7b) [0x7f0000000003]\n"
+)
+# A rank that waits, as a debugger shows it.
+WAITS = "#0  0x00007f0000000001 in uct_rc_ep_progress () from /opt/ucx/lib/libuct.so.0\n"
+SHARE = "slurmstepd: error: Some words that nobody knows\n"
+
+
+def test_a_message_in_dashes_that_nobody_knows_is_said_as_a_whole():
+    found = only(f"{BOX}{RULE}An internal error has occurred in ORTE:\nFORCE-TERMINATE AT (null):1\n{RULE}", "LOG030")
+
+    assert "A hostfile was provided that contains multiple definitions of the slot count" in found.title
+
+
+def test_a_message_with_a_launchers_tags_is_the_same():
+    tagged = "".join(f"[1,3]<stderr>:{line}\n" for line in BOX.splitlines())
+
+    assert "multiple definitions" in only(tagged, "LOG030").title
+
+
+def test_a_message_that_says_that_the_job_goes_on_is_none():
+    warning = MESSAGE.replace("Mixing", "WARNING: this will be ignored. Mixing")
+
+    assert "LOG030" not in codes(read(f"{RULE}{warning}{RULE}{Job().text()}"))
+
+
+def test_a_message_before_a_job_that_went_well_is_no_failure():
+    assert "LOG030" not in codes(read(BOX + Job().text()))
+
+
+def test_a_message_of_which_a_line_is_known_is_said_once_and_by_what_is_known():
+    text = (
+        f"{RULE}There are not enough slots available in the system to satisfy the 4\nslots that cannot be had\n{RULE}"
+    )
+
+    assert "more ranks than it has slots" in only(text, "LOG030").title
+
+
+def test_a_message_may_stand_in_several_blocks_of_a_file():
+    boxes = Boxes()
+    lines = BOX.encode().splitlines(keepends=True)
+
+    found = [box for number in range(len(lines)) for box in boxes.feed(lines[number])]
+
+    assert [box.lines for box in found] == [range(2, 8)]
+    assert [box.lines for box in Boxes().feed(BOX.encode())] == [range(2, 8)]
+
+
+def test_lines_of_dashes_that_never_end_hold_no_memory():
+    boxes = Boxes()
+    boxes.feed(RULE.encode())
+
+    assert not [box for _ in range(200) for box in boxes.feed(b"x cannot y\n" * 1000)]
+    assert not boxes.feed(RULE.encode())
+
+
+def test_a_crash_is_told_with_the_library_that_its_stack_shows_first():
+    found = only(CRASH + STACK, "LOG030")
+
+    assert found.title.endswith("segmentation fault (signal 11), in UCX")
+    assert "UCX_TLS" in (found.fix or "")
+
+
+def test_a_stack_of_a_process_that_waits_is_no_crash():
+    assert "LOG030" not in codes(read(Job().text() + WAITS))
+
+
+def test_a_rank_that_was_killed_is_not_blamed_on_a_library():
+    killed = "mpirun noticed that process rank 3 with PID 77 on node n1 exited on signal 9 (Killed).\n"
+
+    assert "UCX" not in only(Job().text() + WAITS + killed, "LOG030").title
+
+
+def test_words_of_slurms_daemon_count_where_the_job_ended_and_not_where_it_went_on():
+    failed = SHARE + "srun: error: n1: task 0: Exited with exit code 1\n"
+
+    assert "nobody knows" in only(failed, "LOG030").title
+    assert "LOG030" not in codes(read(SHARE + "Hello from a program\n" * 8 + Job().text()))
+
+
+def test_what_the_container_says_itself_is_preferred_to_that_it_could_not_be_started():
+    text = (
+        "slurmstepd: error: pyxis: container start failed with error code: 1\n"
+        "slurmstepd: error: pyxis: printing enroot log file:\n"
+        "slurmstepd: error: pyxis:     [ERROR] Could not process JSON input\n"
+        "slurmstepd: error: pyxis: couldn't start container\n"
+    )
+
+    assert "Could not process JSON input" in only(text, "LOG030").title
+
+
+def test_each_rank_that_is_a_world_of_its_own_says_so_in_intels_benchmarks():
+    assert "LOG035" in codes(read("# !! Benchmark PingPong invalid for 1 processes !! \n" * 2))
+    assert "LOG035" not in codes(read("# !! Benchmark PingPong invalid for 1 processes !! \n" + Job().text()))
