@@ -50,7 +50,9 @@ _MPIS = {
     "mpich": _Mpi("MPICH", "4.0", ("pmi2",)),
     "intel-mpi": _Mpi("Intel MPI", "2021", ("pmi2",)),
     "mvapich": _Mpi("MVAPICH", "4.0", ("pmi2",)),
+    "mvapich-plus": _Mpi("MVAPICH", "4.0", ("pmi2",)),
     "mvapich2": _Mpi("MVAPICH", "2.3.7", ("pmi2",)),
+    "mvapich2-gdr": _Mpi("MVAPICH", "2.3.7", ("pmi2",)),
     "cray-mpich": _Mpi("MPICH", "8.1", ("cray_shasta", "pmi2"), "/opt/cray/pe/lib64/libmpi_cray.so"),
 }
 MPIS = tuple(_MPIS)

@@ -118,6 +118,16 @@ def test_sharp_is_asked_for_in_the_words_of_the_mpi():
     assert "HCOLL_ENABLE_SHARP" not in of("azure-hbv4", mpi="hpcx").env()
 
 
+def test_mvapich2_with_memory_of_gpus_is_told_of_them_on_one_node_too():
+    for nodes in (1, 2):
+        assert of("azure-ndv4", mpi="mvapich2-gdr", nodes=nodes).env()["MV2_USE_CUDA"] == "1"
+    assert of("azure-ndv4", mpi="mvapich2-gdr").env()["MV2_IBA_HCA"].startswith("mlx5_ib0:mlx5_ib1:")
+    assert "MV2_USE_CUDA" not in of("azure-ndv4", mpi="mvapich2").env()
+    assert "MV2_USE_CUDA" not in of("azure-hbv4", mpi="mvapich2-gdr").env()
+    assert "MV2_USE_CUDA" not in of("azure-nd-mi300x-v5", mpi="mvapich2-gdr").env()
+    assert of("azure-ndv4", mpi="mvapich-plus").env() == of("azure-ndv4", mpi="mvapich").env()
+
+
 @pytest.mark.parametrize("name", ["isambard-3", "aws-p5"])
 def test_an_mpi_over_verbs_is_not_promised_a_network_of_libfabric(name):
     def advice(name: str, mpi: str) -> str:
