@@ -225,9 +225,9 @@ def _unseen(container: Container, binds: tuple[Bind, ...]) -> Iterator[str]:
 
 
 def _mpi_of_platform(request: LaunchRequest, words: LaunchWords) -> str | None:
-    """Return the MPI whose own messages are to be fast: on machines without GPUs the one of the job."""
+    """Return the MPI whose own messages are to be fast: on machines with GPUs only one that is for their memory."""
     if request.platform is None or platform(request.platform).platform.kind != "cpu":
-        return None
+        return request.mpi if request.mpi == "mvapich2-gdr" else None
     if request.mpi is not None or words.usual_mpi != _USUAL:
         return request.mpi or words.usual_mpi
     return _CRAY if _takes_cray(platform(request.platform).platform, words) else words.usual_mpi

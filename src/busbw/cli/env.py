@@ -57,7 +57,8 @@ def _target(verb: click.decorators.FC) -> click.decorators.FC:
                 "--mpi",
                 metavar="NAME",
                 help="Settings for the messages of this MPI too: hpcx, open-mpi-4, open-mpi-5, mvapich2, "
-                "mvapich2-gdr, mvapich, mvapich-plus, intel-mpi, mpich, cray-mpich [default: where there are no GPUs, the one that is usual there].",
+                "mvapich2-gdr, mvapich, mvapich-plus, intel-mpi, mpich, cray-mpich [default: where there are no GPUs, "
+                "the one that is usual there].",
             ),
             _NCCL,
         )

@@ -110,6 +110,10 @@ def test_a_machine_with_gpus_is_told_of_mpi_only_when_asked():
     assert plain.env()["UCX_NET_DEVICES"] == "mlx5_ib0:1"
     assert asked.env()["UCX_NET_DEVICES"].startswith("mlx5_ib0:1,mlx5_ib1:1")
     assert asked.env()["NCCL_IB_HCA"] == plain.env()["NCCL_IB_HCA"]
+    # UCX_TLS=rc has neither shared memory nor memory of GPUs: enough to start ranks, not for MPI's own messages.
+    assert plain.env()["UCX_TLS"] == "rc"
+    assert "UCX_TLS" not in asked.env()
+    assert {each.kind for each in asked.left_out if each.name == "UCX_TLS"} == {"other_job"}
 
 
 def test_sharp_is_asked_for_in_the_words_of_the_mpi():
