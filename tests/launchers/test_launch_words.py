@@ -104,3 +104,10 @@ def test_machines_with_gpus_are_started_on_as_before():
 
     assert "--bind-to none" in " ".join(argv)
     assert "pml" not in argv
+
+
+def test_an_mpi_for_memory_of_gpus_is_told_of_them_and_of_its_nics():
+    said = " ".join(launched("--platform", "azure-ndv4", "--launcher", "mpirun_rsh", "--mpi", "mvapich2-gdr"))
+
+    assert "MV2_USE_CUDA=1" in said
+    assert "UCX_TLS" not in said

@@ -21,7 +21,7 @@ EXPECTED = {
     "nvidia-hgx-b200", "nvidia-dgx-b200", "aws-p6-b200", "oci-bm-gpu-b200-8", "oci-bm-gpu-h200-8", "gcp-a4-high",
     "gb200-nvl36", "azure-nd-gb200-v6", "oci-bm-gpu-gb200-4", "oci-bm-gpu-gb200-v3", "gcp-a4x-high",
     "aws-p6e-gb200x36", "aws-p6e-gb200x72", "azure-hb", "azure-hc", "azure-nc24rs-v3", "isambard-3", "oci-bm-gpu3-8",
-    "oci-bm-gpu-a10-4",
+    "oci-bm-gpu-a10-4", "azure-nvads-a10-v5", "azure-nvv3",
 }  # fmt: skip
 IDS = platform_ids()
 OWN_KEYS = ("source", "checked", "note")

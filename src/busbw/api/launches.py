@@ -50,7 +50,9 @@ _MPIS = {
     "mpich": _Mpi("MPICH", "4.0", ("pmi2",)),
     "intel-mpi": _Mpi("Intel MPI", "2021", ("pmi2",)),
     "mvapich": _Mpi("MVAPICH", "4.0", ("pmi2",)),
+    "mvapich-plus": _Mpi("MVAPICH", "4.0", ("pmi2",)),
     "mvapich2": _Mpi("MVAPICH", "2.3.7", ("pmi2",)),
+    "mvapich2-gdr": _Mpi("MVAPICH", "2.3.7", ("pmi2",)),
     "cray-mpich": _Mpi("MPICH", "8.1", ("cray_shasta", "pmi2"), "/opt/cray/pe/lib64/libmpi_cray.so"),
 }
 MPIS = tuple(_MPIS)
@@ -223,9 +225,9 @@ def _unseen(container: Container, binds: tuple[Bind, ...]) -> Iterator[str]:
 
 
 def _mpi_of_platform(request: LaunchRequest, words: LaunchWords) -> str | None:
-    """Return the MPI whose own messages are to be fast: on machines without GPUs the one of the job."""
+    """Return the MPI whose own messages are to be fast: on machines with GPUs only one that is for their memory."""
     if request.platform is None or platform(request.platform).platform.kind != "cpu":
-        return None
+        return request.mpi if request.mpi == "mvapich2-gdr" else None
     if request.mpi is not None or words.usual_mpi != _USUAL:
         return request.mpi or words.usual_mpi
     return _CRAY if _takes_cray(platform(request.platform).platform, words) else words.usual_mpi

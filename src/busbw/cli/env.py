@@ -56,8 +56,9 @@ def _target(verb: click.decorators.FC) -> click.decorators.FC:
             click.option(
                 "--mpi",
                 metavar="NAME",
-                help="Settings for the messages of this MPI too: hpcx, open-mpi-4, open-mpi-5, mvapich2, mvapich, "
-                "intel-mpi, mpich, cray-mpich [default: where there are no GPUs, the one that is usual there].",
+                help="Settings for the messages of this MPI too: hpcx, open-mpi-4, open-mpi-5, mvapich2, "
+                "mvapich2-gdr, mvapich, mvapich-plus, intel-mpi, mpich, cray-mpich [default: where there are no GPUs, "
+                "the one that is usual there].",
             ),
             _NCCL,
         )

@@ -40,8 +40,9 @@ _GOALS = "bandwidth, latency, nvlink-check, nic-check, sharp, training"
 @click.option(
     "--mpi",
     metavar="NAME",
-    help="open-mpi-4, open-mpi-5, hpcx, mpich, intel-mpi, mvapich, mvapich2, cray-mpich [default: open-mpi-4; "
-    "mvapich2 for mpirun_rsh; cray-mpich for aprun, and for srun and sbatch on Slingshot].",
+    help="open-mpi-4, open-mpi-5, hpcx, mpich, intel-mpi, mvapich, mvapich-plus, mvapich2, mvapich2-gdr, "
+    "cray-mpich [default: open-mpi-4; mvapich2 for mpirun_rsh; cray-mpich for aprun, and for srun "
+    "and sbatch on Slingshot].",
 )
 @click.option("--hosts", metavar="FILE|LIST", help="A host file, or a list such as n[0-3].")
 @click.option("--ranks-per-node", type=int, metavar="N", help="Processes of a node [default: one for each GPU].")

@@ -6,8 +6,8 @@ from busbw.base.value import Integer, Value
 from busbw.model.platform import PlatformSource
 from busbw.model.request import Goal
 
-# needed: without it the job fails, hangs or takes another network; helps: somebody measured or explained a gain;
-# check_first: it can cost as much as it gains, so measure here with and without.
+# needed: without it the job fails, hangs or takes another network; helps: somebody measured or explained a gain, or
+# the platform's facts give it; check_first: it can cost as much as it gains, so measure here with and without.
 Need = Literal["needed", "helps", "check_first"]
 Topic = Literal[
     "transport", "nics", "topology", "affinity", "channels", "algorithm", "sharp", "start_up", "log", "other"

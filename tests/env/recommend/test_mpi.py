@@ -110,12 +110,26 @@ def test_a_machine_with_gpus_is_told_of_mpi_only_when_asked():
     assert plain.env()["UCX_NET_DEVICES"] == "mlx5_ib0:1"
     assert asked.env()["UCX_NET_DEVICES"].startswith("mlx5_ib0:1,mlx5_ib1:1")
     assert asked.env()["NCCL_IB_HCA"] == plain.env()["NCCL_IB_HCA"]
+    # UCX_TLS=rc has neither shared memory nor memory of GPUs: enough to start ranks, not for MPI's own messages.
+    assert plain.env()["UCX_TLS"] == "rc"
+    assert "UCX_TLS" not in asked.env()
+    assert {each.kind for each in asked.left_out if each.name == "UCX_TLS"} == {"other_job"}
 
 
 def test_sharp_is_asked_for_in_the_words_of_the_mpi():
     assert of("azure-hbv4", mpi="mvapich2", goal="sharp").env()["MV2_ENABLE_SHARP"] == "1"
     assert of("azure-hbv4", mpi="hpcx", goal="sharp").env()["HCOLL_ENABLE_SHARP"] == "2"
     assert "HCOLL_ENABLE_SHARP" not in of("azure-hbv4", mpi="hpcx").env()
+
+
+def test_mvapich2_with_memory_of_gpus_is_told_of_them_on_one_node_too():
+    for nodes in (1, 2):
+        assert of("azure-ndv4", mpi="mvapich2-gdr", nodes=nodes).env()["MV2_USE_CUDA"] == "1"
+    assert of("azure-ndv4", mpi="mvapich2-gdr").env()["MV2_IBA_HCA"].startswith("mlx5_ib0:mlx5_ib1:")
+    assert "MV2_USE_CUDA" not in of("azure-ndv4", mpi="mvapich2").env()
+    assert "MV2_USE_CUDA" not in of("azure-hbv4", mpi="mvapich2-gdr").env()
+    assert "MV2_USE_CUDA" not in of("azure-nd-mi300x-v5", mpi="mvapich2-gdr").env()
+    assert of("azure-ndv4", mpi="mvapich-plus").env() == of("azure-ndv4", mpi="mvapich").env()
 
 
 @pytest.mark.parametrize("name", ["isambard-3", "aws-p5"])

@@ -16,7 +16,20 @@ from busbw.facts.advice import PublishedForMpi, published_for_mpi
 from busbw.model.platform import Platform
 from busbw.model.recommendation import LaunchAdvice, LeftOut, Need, Recommended, Topic
 
-MPIS = ("hpcx", "open-mpi-4", "open-mpi-5", "mvapich2", "mvapich", "intel-mpi", "mpich", "cray-mpich")
+MPIS = (
+    "hpcx",
+    "open-mpi-4",
+    "open-mpi-5",
+    "mvapich2",
+    "mvapich2-gdr",
+    "mvapich",
+    "mvapich-plus",
+    "intel-mpi",
+    "mpich",
+    "cray-mpich",
+)
+# What each is made from: the same settings and the same launcher hold for it.
+_MADE_FROM = {"mvapich2-gdr": "mvapich2", "mvapich-plus": "mvapich"}
 _OPEN_MPI = frozenset(("hpcx", "open-mpi-4", "open-mpi-5"))
 _HYDRA = frozenset(("mvapich", "mpich"))
 # Whose messages go over UCX on InfiniBand and RoCE; Intel MPI by its provider mlx.
@@ -29,6 +42,8 @@ _PROVIDERS = {"EFA": "efa", "Slingshot": "cxi"}
 _TCP = ("TCPX", "TCPXO", "Ethernet")
 # Settings that bind ranks, which a launch line does by its own words.
 BINDING = frozenset(("MV2_CPU_BINDING_POLICY", "MV2_CPU_BINDING_LEVEL", "I_MPI_PIN_DOMAIN"))
+# Settings that a job on one node needs too.
+_WITHIN_A_NODE = BINDING | {"MV2_USE_CUDA"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,6 +70,8 @@ def usual_mpi(platform: Platform) -> str:
 
 def mpi_advice(case: SettingsCase, mpi: str) -> MpiAdvice:
     """Return what `mpi` should be told for a job on the platform."""
+    gpu_memory = tuple(_gpu_memory(case, mpi))
+    mpi = _MADE_FROM.get(mpi, mpi)
     published = [each for each in published_for_mpi() if mpi in each.mpi and _is_for(each, case.platform)]
     taken = [_taken(each, each.need) for each in published if each.need is not None]
     left = tuple(
@@ -65,9 +82,9 @@ def mpi_advice(case: SettingsCase, mpi: str) -> MpiAdvice:
     names = {each.name for each in taken}
     derived = (each for rule in _RULES for each in rule(case, mpi))
     # Between nodes; one node needs none of it but where its ranks run.
-    settings = [*taken, *(each for each in derived if each.name not in names)]
+    settings = [*gpu_memory, *taken, *(each for each in derived if each.name not in names)]
     if case.nodes == 1:
-        settings = [each for each in settings if each.name in BINDING]
+        settings = [each for each in settings if each.name in _WITHIN_A_NODE]
     return MpiAdvice(
         settings=tuple(settings), left_out=left, launch=(*_placement(case.platform, mpi), *_other_mpi(case, mpi))
     )
@@ -191,6 +208,20 @@ def _provider(case: SettingsCase, mpi: str) -> Iterator[Recommended]:
     if kind in _VERBS and mpi == "intel-mpi":
         why = "Intel MPI's provider over UCX."
         yield _derived("FI_PROVIDER", "mlx", f"its network is {kind}", scope="libfabric", why=why)
+
+
+def _gpu_memory(case: SettingsCase, mpi: str) -> Iterator[Recommended]:
+    if mpi == "mvapich2-gdr" and case.platform.gpu.count > 0 and case.platform.gpu.sm is not None:
+        yield Recommended(
+            name="MV2_USE_CUDA",
+            value="1",
+            need="needed",
+            topic="transport",
+            scope="mpi",
+            reason="Without it MPI takes pointers into GPU memory for host memory, and the program crashes.",
+            source=("mvapich2-gdr-guide",),
+            conditions="the program gives MPI buffers in GPU memory",
+        )
 
 
 def _nearest_nic(case: SettingsCase, mpi: str) -> Iterator[Recommended]:

@@ -374,7 +374,8 @@ def recommend(
     settings, left_out = _judged(claims, case)
     library = _mpi_of(platform, mpi_name)
     found = mpi.mpi_advice(case, library) if library is not None else mpi.MpiAdvice()
-    settings, left_out = _with_mpi(settings, left_out, found)
+    if library is not None:
+        settings, left_out = _with_mpi(*_without_start_up(settings, left_out), found)
     advice = (*_launch(case, settings), *found.launch)
     return Recommendation(
         platform=platform.id,
@@ -399,6 +400,28 @@ def _mpi_of(platform: Platform, name: str | None) -> str | None:
         mpi.check_mpi(name)
         return name
     return mpi.usual_mpi(platform) if platform.kind == "cpu" else None
+
+
+# What steers an MPI, its own messages included.
+_OF_MPI = ("UCX_", "OMPI_MCA_", "HCOLL_")
+
+
+def _without_start_up(
+    settings: tuple[Recommended, ...], left_out: tuple[LeftOut, ...]
+) -> tuple[tuple[Recommended, ...], tuple[LeftOut, ...]]:
+    """Return both with what is for an MPI that only starts ranks left out: it would narrow that MPI's own messages."""
+    for_starting = [each for each in settings if each.topic == "start_up" and each.name.startswith(_OF_MPI)]
+    dropped = tuple(
+        LeftOut(
+            name=each.name,
+            value=each.value,
+            kind="other_job",
+            reason="published for jobs whose MPI only starts the ranks of NCCL; here its own messages count",
+            source=each.source,
+        )
+        for each in for_starting
+    )
+    return tuple(each for each in settings if each not in for_starting), (*left_out, *dropped)
 
 
 def _with_mpi(

@@ -23,7 +23,7 @@ from busbw.show.text.terminal import console
 
 _HEADINGS: dict[Need, str] = {
     "needed": "needed: without it the job fails, hangs or takes another network",
-    "helps": "helps: somebody measured or explained what it gains",
+    "helps": "helps: somebody measured or explained what it gains, or it follows from the platform's facts",
     "check_first": "check first: it may cost as much as it gains; measure with it and without",
 }
 _LEFT_OUT = {
