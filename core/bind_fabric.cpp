@@ -10,10 +10,13 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include "fabric_fit.hpp"
 #include "fabric_scan.hpp"
+#include "pair_lines.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -148,6 +151,25 @@ std::vector<std::uint32_t> marked_tests(nb::handle senders, nb::handle receivers
         held_marks.values());
 }
 
+template <class Value>
+nb::bytes bytes_of(const std::vector<Value>& values) {
+    return nb::bytes{static_cast<const void*>(values.data()), values.size() * sizeof(Value)};
+}
+
+using ReadLines = nb::typed<nb::tuple, std::size_t, std::size_t, nb::bytes, nb::bytes, nb::bytes, nb::bytes>;
+
+ReadLines read_lines(const PairLines& lines, const nb::bytes& text, std::size_t at) {
+    const std::string_view content{text.c_str(), text.size()};
+    PairRows rows;
+    std::size_t end = at;
+    {
+        const nb::gil_scoped_release release;
+        end = lines.read(content, at, rows);
+    }
+    return nb::make_tuple(end, rows.values.size(), bytes_of(rows.senders), bytes_of(rows.receivers),
+                          bytes_of(rows.rounds), bytes_of(rows.values));
+}
+
 }  // namespace
 
 void bind_fabric(nb::module_& module) {
@@ -187,6 +209,11 @@ void bind_fabric(nb::module_& module) {
     module.def("region_cells", cells_of, "senders"_a, "receivers"_a, "residuals"_a, "regions"_a);
     module.def("crossings", crossings_of, "senders"_a, "receivers"_a, "residuals"_a, "leaves"_a, "least"_a);
     module.def("tests_of", marked_tests, "senders"_a, "receivers"_a, "marked"_a);
+    nb::class_<PairLines>(module, "PairLines")
+        .def(nb::init<char, std::int32_t>(), "separator"_a, "most_rounds"_a)
+        .def("know_endpoint", &PairLines::know_endpoint, "text"_a, "endpoint"_a, "node"_a)
+        .def("know_unit", &PairLines::know_unit, "text"_a, "scale"_a)
+        .def("read", read_lines, "text"_a, "at"_a);
 }
 
 }  // namespace busbw

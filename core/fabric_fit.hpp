@@ -54,7 +54,4 @@ struct FabricTerms {
 // value.
 FabricTerms fit_fabric(const PairColumns& tests, const Standing& standing, bool twoway, std::span<double> residuals);
 
-// The median of `values`, which are put in another order. There is one at least.
-double median_in_place(std::span<double> values);
-
 }  // namespace busbw

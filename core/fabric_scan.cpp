@@ -9,6 +9,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "median_polish.hpp"
+
 namespace busbw {
 
 namespace {

@@ -57,6 +57,9 @@ SETTINGS = (
     Setting(nodes=256),
     Setting(topology="rail", nodes=64),
     Setting(topology="dragonfly", nodes=64),
+    Setting(topology="dragonfly-adaptive", nodes=64),
+    Setting(topology="dragonfly", nodes=256),
+    Setting(topology="dragonfly-adaptive", nodes=256),
     Setting(nodes=1024),
 )
 

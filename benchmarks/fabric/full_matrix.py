@@ -42,7 +42,7 @@ def read_again(places: Places, tests: Sequence[PairTest]) -> PairTable:
     """Return the tests as they are read from a table of them, and print what reading took."""
     text = pairs_text(places, tests, "bandwidth")
     busy = time.process_time()
-    _, found = read_pairs(text, "bandwidth", "table")
+    _, found = read_pairs([text.encode()], "bandwidth", "table")
     busy = time.process_time() - busy
     print(f"{len(found)} lines, {len(text) / 2**20:.0f} MiB, read in {busy:.2f} s of processor, "
           f"{1e6 * busy / len(found):.2f} us a line")  # fmt: skip

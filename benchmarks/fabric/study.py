@@ -35,7 +35,8 @@ RIGHT: dict[FaultKind, tuple[str, ...]] = {
     "node": ("node",), "nic-send": ("nic_send",), "nic-receive": ("nic_receive",), "nic": ("nic",), "rail": ("rail",),
     "leaf-uplink": ("leaf_uplink",), "cable-static": ("cable",), "cable-destination": ("cable",), "slow": ("slow",),
     "cable-adaptive": ("leaf_uplink",), "spine-link": ("spine_link",), "flapping": ("unsteady",),
-    "congestion": ("congestion",),
+    # Of a link between two routers each is at one end: what they pass to others through it is slow, too.
+    "local-link": ("spine_link", "cable", "leaf_uplink"), "congestion": ("congestion",),
 }  # fmt: skip
 WITHOUT_DIRECTION: dict[FaultKind, tuple[str, ...]] = {"nic-send": ("node", "nic"), "nic-receive": ("node", "nic")}
 OF_LEAVES = ("leaf-uplink", "cable-static", "cable-destination", "cable-adaptive", "congestion")
@@ -49,16 +50,18 @@ SOUND: dict[Metric, tuple[ExpectedPair, ...]] = {
 }
 
 
-def place_of(fault: Fault, places: Places) -> str:
-    """Return the word that a right answer holds; empty: any."""
+def places_of(fault: Fault, places: Places) -> tuple[str, ...]:
+    """Return the words of which a right answer holds one; none: any."""
+    if fault.kind == "local-link":
+        return (places.leaf_names[fault.element], places.leaf_names[fault.other])
     if fault.kind in OF_LEAVES:
-        return places.leaf_names[fault.element]
+        return (places.leaf_names[fault.element],)
     if fault.kind in ("spine-link", "slow"):
-        return ""
+        return ()
     endpoint = places.endpoints[fault.element]
     if fault.kind == "rail":
-        return str(endpoint.rail)
-    return endpoint.node if fault.kind == "node" else str(endpoint)
+        return (str(endpoint.rail),)
+    return (endpoint.node if fault.kind == "node" else str(endpoint),)
 
 
 def named(made: FabricReport, faults: tuple[Fault, ...], places: Places, metric: Metric) -> tuple[int, int]:
@@ -67,9 +70,11 @@ def named(made: FabricReport, faults: tuple[Fault, ...], places: Places, metric:
     kinds = RIGHT if metric == "bandwidth" else RIGHT | WITHOUT_DIRECTION
     right = 0
     for fault in faults:
-        place = place_of(fault, places)
+        words = places_of(fault, places)
         for each in left:
-            if each.kind in kinds[fault.kind] and (not place or place in each.place.replace(",", " ").split()):
+            if each.kind in kinds[fault.kind] and (
+                not words or not {*words}.isdisjoint(each.place.replace(",", " ").split())
+            ):
                 right += 1
                 left.remove(each)
                 break
@@ -209,7 +214,7 @@ def case(setting: Setting, kind: FaultKind, places: Places, seed: int, score: Sc
     made = report(outcome, setting.metric, "case", expected=SOUND[setting.metric], simulated=True)
     score.spent_s += time.process_time() - began
     right, wrong = named(made, faults, places, setting.metric)
-    placed = [each for each in faults if each.kind not in (*OF_LEAVES, "spine-link", "slow")]
+    placed = [each for each in faults if each.kind not in (*OF_LEAVES, "spine-link", "local-link", "slow")]
     truth = {places.endpoints[each.element].node for each in placed}
     score.cases += 1
     score.faults += len(faults)

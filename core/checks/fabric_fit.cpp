@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "expect.hpp"
+#include "median_polish.hpp"
 
 using namespace busbw;
 using namespace busbw::checks;

@@ -28,7 +28,7 @@ SwitchName=top Switches=leaf[0-1]
 
 def test_a_table_is_read_in_the_units_that_it_names() -> None:
     places, tests = read_pairs(
-        "sender,receiver,value,unit,round\n# osu\nn0,n1,380,Gb/s,2\nn1,n0,47000\n", "bandwidth", "t"
+        [b"sender,receiver,value,unit,round\n# osu\nn0,n1,380,Gb/s,2\nn1,n0,47000\n"], "bandwidth", "t"
     )
     assert [str(each) for each in places.endpoints] == ["n0", "n1"]
     assert tuple(tests) == (
@@ -38,7 +38,7 @@ def test_a_table_is_read_in_the_units_that_it_names() -> None:
 
 
 def test_tabs_and_nics_are_read() -> None:
-    places, tests = read_pairs("n0:mlx5_1\tn1:mlx5_1\t1.65\n", "latency", "t")
+    places, tests = read_pairs([b"n0:mlx5_1\tn1:mlx5_1\t1.65\n"], "latency", "t")
     assert places.endpoints[0].rail == "mlx5_1"
     assert tests[0].value == pytest.approx(1.65e-6)
 
@@ -62,7 +62,7 @@ def test_tabs_and_nics_are_read() -> None:
 )
 def test_a_wrong_table_is_refused_in_words(text: str, says: str) -> None:
     with pytest.raises(InputError, match=says):
-        read_pairs(text, "latency", "t")
+        read_pairs([text.encode()], "latency", "t")
 
 
 def test_what_is_expected_needs_a_unit_of_its_kind() -> None:
@@ -80,18 +80,18 @@ def test_a_message_rate_is_read_with_its_units(text: str, rate: float) -> None:
 
 
 def test_a_table_of_message_rates_is_read_and_written_again() -> None:
-    places, tests = read_pairs("n0,n1,3012346\nn1,n0,2.5,Mmsg/s\n", "message-rate", "t")
+    places, tests = read_pairs([b"n0,n1,3012346\nn1,n0,2.5,Mmsg/s\n"], "message-rate", "t")
 
     assert [each.value for each in tests] == [3012346.0, 2.5e6]
     assert "n0,n1,3.01235,Mmsg/s,0\n" in pairs_text(places, tests, "message-rate")
     with pytest.raises(InputError, match="one of msg/s"):
-        read_pairs("n0,n1,5,GB/s\n", "message-rate", "t")
+        read_pairs([b"n0,n1,5,GB/s\n"], "message-rate", "t")
 
 
 def test_a_topology_is_read_placed_and_written_again() -> None:
     tree = read_tree(TREE, "topology.conf")
     assert tree.leaves["leaf1"] == ("n4", "n5", "n6", "n7")
-    places, _ = read_pairs("n0,n5,2\nn1,n4,2\n", "latency", "t")
+    places, _ = read_pairs([b"n0,n5,2\nn1,n4,2\n"], "latency", "t")
     known = placed(places, tree)
     assert known.leaf_names == ("leaf0", "leaf1")
     assert known.hops(0, 1) == 1
@@ -121,7 +121,7 @@ def test_a_topology_that_contradicts_itself_is_refused(text: str, says: str) -> 
 
 
 def test_a_host_that_the_topology_does_not_have_is_named() -> None:
-    places, _ = read_pairs("n0,x9,2\n", "latency", "t")
+    places, _ = read_pairs([b"n0,x9,2\n"], "latency", "t")
     with pytest.raises(InputError, match="x9"):
         placed(places, read_tree(TREE, "topology.conf"))
 
@@ -162,7 +162,7 @@ _PIECES = [
 @settings(max_examples=400, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.sampled_from(_PIECES) | st.text(max_size=3), max_size=14).map("".join))
 def test_any_text_is_understood_or_refused_in_words(text: str) -> None:
-    for read in (lambda: read_tree(text, "t"), lambda: read_pairs(text, "latency", "t")):
+    for read in (lambda: read_tree(text, "t"), lambda: read_pairs([text.encode()], "latency", "t")):
         with contextlib.suppress(InputError):
             read()
 
@@ -174,7 +174,7 @@ def test_a_long_text_takes_little_time(line: str) -> None:
     text = line * (200_000 // len(line))
 
     def read() -> None:
-        for reader in (lambda: read_tree(text, "t"), lambda: read_pairs(text, "latency", "t")):
+        for reader in (lambda: read_tree(text, "t"), lambda: read_pairs([text.encode()], "latency", "t")):
             try:
                 reader()
             except InputError:
@@ -257,7 +257,7 @@ def test_a_simulation_says_that_nothing_was_measured(tmp_path) -> None:
     ],
 )
 def test_a_test_is_said_in_a_unit_in_which_it_can_be_read(value: float | None, unit: str, shown: str) -> None:
-    places, _tests = read_pairs("n0,n1,1\n", "latency", "t")
+    places, _tests = read_pairs([b"n0,n1,1\n"], "latency", "t")
 
     line = evidence_line(PairTest(sender=0, receiver=1, round=0, value=value), places, unit)
 

@@ -103,7 +103,7 @@ def test_gpus_of_one_host_are_endpoints_of_their_own_and_called_gpus():
     assert "8 GPUs" in drawn
     assert "GPUs, slowest first" in drawn
     assert not {"node", "nodes", "NIC", "leaf"} & set(re.findall(r"\w+", drawn))
-    again, _tests = read_pairs(pairs_text(places, tests, metric), metric, "pairs.csv")
+    again, _tests = read_pairs([pairs_text(places, tests, metric).encode()], metric, "pairs.csv")
     assert again.endpoints == places.endpoints
 
 

@@ -135,7 +135,7 @@ def large(nodes: int, rails: int) -> tuple[Places, tuple[PairTest, ...]]:
         each
         for node in range(nodes)
         for each in read_pairs(
-            "".join(f"node{node}:rail{rail},other:rail{rail},1\n" for rail in range(rails)), "bandwidth", "t"
+            (f"node{node}:rail{rail},other:rail{rail},1\n".encode() for rail in range(rails)), "bandwidth", "t"
         )[0].endpoints
         if each.node != "other"
     )
@@ -192,7 +192,7 @@ def test_a_table_that_is_written_reads_the_same_with_what_did_not_answer() -> No
         for at, each in enumerate(outcome.tests)
     ]
     text = pairs_text(outcome.places, tests, "bandwidth")
-    places, again = read_pairs(text, "bandwidth", "t")
+    places, again = read_pairs([text.encode()], "bandwidth", "t")
     assert pairs_text(places, again, "bandwidth") == text
     assert [each.value is None for each in again] == [each.value is None for each in tests]
 

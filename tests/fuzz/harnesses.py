@@ -187,7 +187,7 @@ TEXT_HARNESSES: dict[str, Harness] = {
     "gate": _gate,
     "gates_file": lambda data: [format_gate(each) for each in parse_gates_file(data, where="gates.toml").gates],
     "check_profile": lambda data: read_profile(as_text(data), "site.toml"),
-    "fabric_pairs": lambda data: read_pairs(as_text(data), "bandwidth", "pairs.csv"),
+    "fabric_pairs": lambda data: read_pairs([data[: len(data) // 2], data[len(data) // 2 :]], "bandwidth", "pairs.csv"),
     "fabric_topology": lambda data: read_tree(as_text(data), "topology.conf"),
     "isolate_output": _read_of_groups,
     "python_stack": lambda data: visit_processes.parse(as_text(data)),

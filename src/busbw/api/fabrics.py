@@ -18,14 +18,15 @@ from busbw.fabric.report import ExpectedPair, FabricReport, expectations, report
 from busbw.fabric.schedule import check_rounds
 from busbw.fabric.simulation import Fault, FaultKind, Noise, Simulated, Topology, drawn_faults, made_places, noise_of
 from busbw.fabric.slurm_topology import tree_text
-from busbw.fabric.table import MOST_BYTES, pairs_text, read_pairs
+from busbw.fabric.table import pairs_text, read_pairs
 from busbw.facts.platforms import find_platform
 from busbw.machine.capture.sites import site_files
 from busbw.model.finding import Finding
 from busbw.model.plan import Plan
 from busbw.model.run import Measurement, Run
+from busbw.store import sources
 from busbw.store.directory import read_plan
-from busbw.store.files import is_file, read_bounded
+from busbw.store.files import is_file
 from busbw.store.raw import read_records
 
 _COLLECTIVES: dict[str, Metric] = {
@@ -227,6 +228,8 @@ def _real_noise(source: str, metric: Metric) -> Noise:
 def _truth(fault: Fault, places: Places) -> str:
     if fault.kind in ("leaf-uplink", "cable-static", "cable-destination", "cable-adaptive", "congestion"):
         where = f" at {places.leaf_names[fault.element]}"
+    elif fault.kind == "local-link":
+        where = f" between {places.leaf_names[fault.element]} and {places.leaf_names[fault.other]}"
     elif fault.kind == "spine-link":
         names = (
             places.leaf_names
@@ -257,9 +260,11 @@ def _stored(asked: FabricRequest, source: str) -> tuple[Swept, Metric, str, Know
                 hint="--metric latency, bandwidth, bibandwidth or message-rate",
             )
         name = "standard input" if source == "-" else source
-        text = read_bounded(Path(source), most_bytes=MOST_BYTES, kind="table of pairs").decode("utf-8", "replace")
         metric = asked.metric
-        places, found = read_pairs(text, metric, name)
+        with sources.opened(source) as file:
+            places, found = read_pairs(file.blocks(), metric, name)
+            if file.problem is not None:
+                raise InputError(file.problem, where=name)
         tests: Sequence[PairTest] = found
         title = f"{metric} of pairs in {name}"
     else:

@@ -19,11 +19,11 @@ from busbw.model.run import Run
 if TYPE_CHECKING:
     from busbw.api.fabrics import JudgedFabric
 
-_TOPOLOGIES = ("fat-tree-2", "fat-tree-3", "rail", "dragonfly")
+_TOPOLOGIES = ("fat-tree-2", "fat-tree-3", "rail", "dragonfly", "dragonfly-adaptive")
 _FAULTS = (
     "none", "node", "nic-send", "nic-receive", "nic", "rail", "leaf-uplink", "cable-static", "cable-destination",
     "cable-adaptive",
-    "spine-link", "flapping", "slow", "congestion", "two",
+    "spine-link", "local-link", "flapping", "slow", "congestion", "two",
 )  # fmt: skip
 _HELP = """Say which node, NIC, rail, link or switch of a fabric is bad, from tests of its pairs.
 

@@ -52,6 +52,14 @@ class PairTable(Sequence[PairTest]):
         self.rounds.extend(array("i", (number,)) * (count - before))
         self._marks.extend(bytes(count - before))
 
+    def add_columns(self, senders: bytes, receivers: bytes, rounds: bytes, values: bytes) -> None:
+        """Add tests as the memory of their columns, as `PairLines` of the core reads them."""
+        self.senders.frombytes(senders)
+        self.receivers.frombytes(receivers)
+        self.rounds.frombytes(rounds)
+        self.values.frombytes(values)
+        self._marks.extend(bytes(len(self.values) - len(self._marks)))
+
     def __len__(self) -> int:
         return len(self.values)
 

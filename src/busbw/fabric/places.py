@@ -109,11 +109,16 @@ def flat(endpoints: Iterable[Endpoint]) -> Places:
     if len({each.node for each in found}) < 2:
         given = f"only {found[0].node} is given" if found else "no host is given"
         raise InputError(f"a fabric needs two hosts or more: {given}", hint="pairs of ranks on different hosts")
-    if len(found) > MOST_ENDPOINTS:
-        raise InputError(f"{len(found)} endpoints are over the limit of {MOST_ENDPOINTS}")
+    check_count(len(found))
     if twice := [str(each) for each, count in Counter(found).items() if count > 1]:
         raise InputError(f"{twice[0]} is there twice", hint="name each host once")
     return Places(endpoints=found, leaves=(None,) * len(found))
+
+
+def check_count(endpoints: int) -> None:
+    """Raise InputError for more endpoints than a fabric may have."""
+    if endpoints > MOST_ENDPOINTS:
+        raise InputError(f"{endpoints} endpoints are over the limit of {MOST_ENDPOINTS}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

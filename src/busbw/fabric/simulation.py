@@ -3,30 +3,40 @@
 Every test is a flow from one leaf to another over one of the parallel uplinks that the two ends choose by a hash (as
 routes chosen by flow do) or that the receiver alone chooses (routes by destination), or spread over all of them
 (adaptive routing). A fault slows the flows that use what is bad.
+
+In a dragonfly every two routers of a group have a link, and every two groups one, at a router of each: a flow passes
+routers that are of neither end. With adaptive routes a share of its packets goes through each third group.
 """
 
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from busbw.base.errors import InputError
 from busbw.fabric.places import ONE_WAY, Draws, Endpoint, Metric, Pairing, PairTest, Places, slowness
 
-Topology = Literal["fat-tree-2", "fat-tree-3", "rail", "dragonfly"]
+Topology = Literal["fat-tree-2", "fat-tree-3", "rail", "dragonfly", "dragonfly-adaptive"]
 FaultKind = Literal[
     "none", "node", "nic-send", "nic-receive", "nic", "rail", "leaf-uplink", "cable-static", "cable-destination",
-    "cable-adaptive", "spine-link", "flapping", "slow", "congestion", "two",
+    "cable-adaptive", "spine-link", "local-link", "flapping", "slow", "congestion", "two",
 ]  # fmt: skip
 TOPOLOGIES: tuple[Topology, ...] = get_args(Topology)
 FAULTS: tuple[FaultKind, ...] = get_args(FaultKind)
+# What the routes of a dragonfly pass besides their ends.
+_OF_ROUTES: tuple[FaultKind, ...] = ("leaf-uplink", "local-link", "spine-link")
 _OF_LEAVES: tuple[FaultKind, ...] = (
     "leaf-uplink", "cable-static", "cable-destination", "cable-adaptive", "congestion",
 )  # fmt: skip
 LEAST_NODES, MOST_NODES = 8, 4096
 _RAILS = 8
 _CABLES = 4
+_DRAGONFLIES: tuple[Topology, ...] = ("dragonfly", "dragonfly-adaptive")
+# Of the packets of a flow between groups, at most, that adaptive routes send through a third one; none where hardly
+# anything else runs.
+_MOST_DETOURS = 0.5
 # Two hops 1.6 to 1.7 us and four 2.2 to 2.3 us were published of HBv4 (ms-hbv4); six continue the step.
 _LATENCY_S = (1.65e-6, 2.25e-6, 2.85e-6)
 # 380 Gb/s of 400 was published of the same machine, both ways 750 Gb/s.
@@ -103,6 +113,12 @@ class Simulated:
     noise: Noise
     metric: Metric
     draws: Draws
+    # Of a dragonfly; None: of any other.
+    routes: "_Routes | None" = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        routes = _Routes(self.places) if self.topology in _DRAGONFLIES else None
+        object.__setattr__(self, "routes", routes)
 
     def measure(self, pairs: Sequence[Pairing], number: int) -> tuple[float | None, ...]:
         """Return the value of each pair of one round, all at once; `number`: of the round."""
@@ -114,8 +130,11 @@ class Simulated:
     def _value(self, pair: Pairing, number: int, busy: float, flapping: Sequence[bool], *, alone: bool) -> float:
         noise, draws = self.noise, self.draws
         slow = 1.0
+        # Messages of 8 bytes meet no queues that would send them another way.
+        has_detours = self.topology == "dragonfly-adaptive" and self.metric != "latency" and not alone
+        detours = _MOST_DETOURS * draws.random() if has_detours else 0.0
         for fault, flaps in zip(self.faults, flapping, strict=True):
-            share = self._share(fault, pair, busy, flaps=flaps, alone=alone)
+            share = self._share(fault, pair, busy, detours, flaps=flaps, alone=alone)
             slow *= 1 - max(0.0, min(share, 0.95))
         if noise.drawn:
             slow *= math.exp(-noise.drawn[int(draws.random() * len(noise.drawn))])
@@ -127,23 +146,28 @@ class Simulated:
             return _LATENCY_S[self.places.hops(pair.sender, pair.receiver) or 0] / slow
         return _RATES[self.metric] * slow
 
-    def _share(self, fault: Fault, pair: Pairing, busy: float, *, flaps: bool, alone: bool) -> float:
+    def _share(self, fault: Fault, pair: Pairing, busy: float, detours: float, *, flaps: bool, alone: bool) -> float:
         """Return the share of its speed that a flow loses by a fault."""
         ends = (pair.sender, pair.receiver)
         if fault.kind == "flapping":
             return _FLAP_EFFECT if fault.element in ends and flaps else 0.0
+        if self.routes is not None and fault.kind in _OF_ROUTES:
+            return fault.effect * self.routes.share(fault, ends, detours)
         if fault.kind in _OF_LEAVES:
-            leaves = (self.places.leaves[ends[0]], self.places.leaves[ends[1]])
-            if not self.places.crossing(*ends) or fault.element not in leaves:
-                return 0.0
-            if fault.kind == "cable-static" and _cable(ends) != fault.other:
-                return 0.0
-            # InfiniBand's tables know the destination alone.
-            if fault.kind == "cable-destination" and _cable((0, ends[1])) != fault.other:
-                return 0.0
-            spread = {"cable-adaptive": 1 / _CABLES, "congestion": _ALONE_CONGESTION if alone else busy}
-            return fault.effect * spread.get(fault.kind, 1.0)
+            return fault.effect * self._leaf_share(fault, ends, busy, alone=alone)
         return fault.effect if self._hits(fault, ends) else 0.0
+
+    def _leaf_share(self, fault: Fault, ends: tuple[int, int], busy: float, *, alone: bool) -> float:
+        """Return how much of a fault above a leaf a flow meets."""
+        leaves = (self.places.leaves[ends[0]], self.places.leaves[ends[1]])
+        if not self.places.crossing(*ends) or fault.element not in leaves:
+            return 0.0
+        # InfiniBand's tables know the destination alone.
+        chosen_by = {"cable-static": ends, "cable-destination": (0, ends[1])}.get(fault.kind)
+        if chosen_by is not None and _cable(chosen_by) != fault.other:
+            return 0.0
+        spread = {"cable-adaptive": 1 / _CABLES, "congestion": _ALONE_CONGESTION if alone else busy}
+        return spread.get(fault.kind, 1.0)
 
     def _hits(self, fault: Fault, ends: tuple[int, int]) -> bool:
         """Whether a flow uses what is bad, of faults that are all of it or nothing."""
@@ -158,10 +182,56 @@ class Simulated:
                 return fault.element in (ends if twoway else ends[1:])
             case "rail":
                 return places.endpoints[fault.element].rail == places.endpoints[ends[0]].rail
-            case "spine-link":
-                return {places.region(each) for each in ends} == {fault.element, fault.other}
+            case "spine-link" | "local-link":
+                at = places.region if fault.kind == "spine-link" else places.leaves.__getitem__
+                return {at(each) for each in ends} == {fault.element, fault.other}
             case _:
                 return fault.kind == "slow" or (fault.kind == "nic" and fault.element in ends)
+
+
+class _Routes:
+    """The ways of flows through a dragonfly, router by router."""
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self._routers: dict[int, list[int]] = defaultdict(list)
+        for leaf, group in enumerate(places.groups):
+            self._routers[group].append(leaf)
+
+    def share(self, fault: Fault, ends: tuple[int, int], detours: float) -> float:
+        """Return the share of a flow's packets that pass what is bad. `detours`: that goes through third groups."""
+        first, last = (self._places.leaves[each] or 0 for each in ends)
+        groups = self._places.groups
+        straight = float(self._hits(fault, [first, *self._between(groups[first], groups[last]), last]))
+        thirds = [each for each in self._routers if each not in (groups[first], groups[last])]
+        if groups[first] == groups[last] or not detours or not thirds:
+            return straight
+        hit = 0
+        for third in thirds:
+            way = [*self._between(groups[first], third), *self._between(third, groups[last])]
+            hit += self._hits(fault, [first, *way, last])
+        return (1 - detours) * straight + detours * hit / len(thirds)
+
+    def _between(self, one: int, other: int) -> tuple[int, ...]:
+        """Return the two routers that hold the link between two groups; none of a group with itself."""
+        return () if one == other else (self._gate(one, other), self._gate(other, one))
+
+    def _gate(self, group: int, towards: int) -> int:
+        routers = self._routers[group]
+        return routers[(towards - (towards > group)) % len(routers)]
+
+    def _hits(self, fault: Fault, way: Sequence[int]) -> bool:
+        """Whether a way passes what is bad: a router, or a link between two of a group or between two groups."""
+        if fault.kind == "leaf-uplink":
+            return fault.element in way and len(set(way)) > 1
+        groups = self._places.groups
+        bad = {fault.element, fault.other}
+        for one, other in itertools.pairwise(way):
+            if (groups[one] == groups[other]) == (fault.kind == "local-link"):
+                passed = {one, other} if fault.kind == "local-link" else {groups[one], groups[other]}
+                if passed == bad:
+                    return True
+        return False
 
 
 def _cable(ends: tuple[int, int]) -> int:
@@ -228,6 +298,10 @@ def drawn_faults(kind: FaultKind, places: Places, draws: Draws, effect: float | 
         element = regions[int(draws.random() * len(regions))]
         rest = [each for each in regions if each != element]
         other = rest[int(draws.random() * len(rest))]
+    elif kind == "local-link":
+        links = [(one, two) for one, two in itertools.combinations(range(len(places.groups)), 2)
+                 if places.groups[one] == places.groups[two]]  # fmt: skip
+        element, other = links[int(draws.random() * len(links))]
     elif kind in _OF_LEAVES:
         element = int(draws.random() * len(places.leaf_names))
         other = int(draws.random() * _CABLES)
@@ -240,5 +314,7 @@ def _check_kind(kind: FaultKind, places: Places) -> None:
     has_rails = len(places.rails) > 1
     if kind in ("rail", "nic") and not has_rails:
         raise InputError(f"this fabric has one NIC a node: it cannot have the fault {kind}", hint="--simulate rail")
-    if kind == "spine-link" and has_rails:
+    if kind in ("spine-link", "local-link") and has_rails:
         raise InputError("leaves of different rails have no link", hint="--simulate fat-tree-2")
+    if kind == "local-link" and not places.has_groups:
+        raise InputError("this fabric has no groups of leaves with links between them", hint="--simulate dragonfly")

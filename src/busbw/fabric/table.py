@@ -7,14 +7,17 @@ are microseconds, bandwidths MB/s (1e6) and message rates messages a second, as 
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
+from busbw._core import PairLines
 from busbw.base.errors import InputError
 from busbw.base.hostlist import is_host_name
 from busbw.fabric.pair_table import PairTable
-from busbw.fabric.places import Endpoint, Metric, PairTest, Places, endpoint_of, flat
+from busbw.fabric.places import Endpoint, Metric, PairTest, Places, check_count, endpoint_of, flat
 
-MOST_BYTES = 2**30
+# Four matrices of all pairs of 4,096 hosts; 21 bytes each.
+MOST_TESTS = 2**26
+_LONGEST_LINE = 2**16
 _UNITS: dict[str, tuple[str, float]] = {
     "s": ("latency", 1.0), "ms": ("latency", 1e-3), "us": ("latency", 1e-6), "usec": ("latency", 1e-6),
     "ns": ("latency", 1e-9), "B/s": ("bandwidth", 1.0), "MB/s": ("bandwidth", 1e6), "GB/s": ("bandwidth", 1e9),
@@ -33,6 +36,8 @@ _RAIL = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _GPU = re.compile(r"gpu[0-9]{1,6}")
 _NO_ANSWER = "-"
 _MOST_ROUNDS = 10**6
+_ROUND = re.compile(r"[0-9]{1,12}")
+_NUMBER = re.compile(r"\+?([0-9]{1,30}\.?[0-9]{0,30}|\.[0-9]{1,30})([eE][+-]?[0-9]{1,4})?")
 _QUANTITY = re.compile(r"([0-9.eE+-]{1,40})\s*([A-Za-z/]{1,8})")
 
 
@@ -57,95 +62,121 @@ def _kind(metric: Metric) -> str:
 
 
 def _number(text: str, where: str | None) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
+    value = float(text) if _NUMBER.fullmatch(text) else math.nan
     if not (math.isfinite(value) and value > 0):
         raise InputError(f"{text[:40]!r} is not a number above 0", where=where)
     return value
 
 
-def read_pairs(text: str, metric: Metric, where: str) -> tuple[Places, PairTable]:
-    """Return the endpoints in the order in which they come, and the tests.
+def read_pairs(blocks: Iterable[bytes], metric: Metric, where: str) -> tuple[Places, PairTable]:
+    """Return the endpoints in the order in which they come, and the tests; the blocks of the text end anywhere.
 
-    Raises InputError for a line that is none, a host that is paired with itself, one host alone, and no pair at all.
+    Raises InputError for a line that is none, a host that is paired with itself, one host alone, no pair at all, and
+    for more tests than four matrices of all pairs of 4,096 hosts have.
     """
-    rows = _Rows(metric)
-    separator: str | None = None
-    for number, line in enumerate(_lines(text), start=1):
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
-        if separator is None:
-            separator = next((each for each in _SEPARATORS if each in line), ",")
-            if line.split(separator)[0].strip().lower() in ("sender", "source", "from"):
-                continue
-        try:
-            rows.add(line.split(separator))
-        except InputError as error:
-            raise InputError(error.cause, where=f"{where}:{number}", hint=error.hint) from None
-    if separator is None:
+    rows = _Rows(metric, where)
+    rest = b""
+    for block in blocks:
+        end = block.rfind(b"\n") + 1
+        if end:
+            rows.read(rest + block[:end])
+            rest = block[end:]
+        else:
+            rest += block
+        if len(rest) > _LONGEST_LINE:
+            raise InputError("a line without an end", where=f"{where}:{rows.lines + 1}", hint="sender,receiver,value")
+    rows.read(rest + b"\n")
+    if not rows.has_begun:
         raise InputError("no pairs in this table", where=where, hint="sender,receiver,value,unit")
     if not rows.tests:
         raise InputError("a first line of names and no pair below it", where=where)
-    if not rows.has_answer:
+    if all(map(math.isnan, rows.tests.values)):
         raise InputError("none of these tests has an answer", where=where)
     return flat(rows.endpoints), rows.tests
 
 
-def _lines(text: str) -> Iterator[str]:
-    """Yield the lines of a text one by one: of millions a list is larger than the tests themselves."""
-    start = 0
-    while (end := text.find("\n", start)) >= 0:
-        yield text[start:end]
-        start = end + 1
-    yield text[start:]
-
-
 class _Rows:
-    """The tests of a table as far as it was read; what was understood of a cell is understood once."""
+    """The tests of a table as far as it was read.
 
-    def __init__(self, metric: Metric) -> None:
+    What was understood of a cell is told the core, which reads the lines of known cells; all others are read here.
+    """
+
+    def __init__(self, metric: Metric, where: str) -> None:
         self.tests = PairTable()
         self.endpoints: list[Endpoint] = []
-        self.has_answer = False
+        # Lines that were read.
+        self.lines = 0
         self._metric = metric
-        # By endpoint, and by the text of a cell; the scale of each unit.
+        self._where = where
+        # None as long as no line was there that tells it.
+        self._separator: str | None = None
+        self._core = PairLines(",", _MOST_ROUNDS)
         self._numbers: dict[Endpoint, int] = {}
-        self._known: dict[str, int] = {}
-        self._scales: dict[str, float] = {}
+        self._nodes: dict[str, int] = {}
 
-    def add(self, cells: list[str]) -> None:
+    @property
+    def has_begun(self) -> bool:
+        """Whether there was a line that is neither empty nor a comment."""
+        return self._separator is not None
+
+    def read(self, text: bytes) -> None:
+        """Read whole lines. Raises InputError."""
+        at = 0
+        while at < len(text):
+            at, count, *columns = self._core.read(text, at)
+            self.tests.add_columns(*columns)
+            self.lines += count
+            if len(self.tests) > MOST_TESTS:
+                raise InputError(f"more than {MOST_TESTS} tests", where=self._where, hint="leave out older rounds")
+            if at < len(text):
+                end = text.index(b"\n", at)
+                self.lines += 1
+                self._line(text[at:end].decode("utf-8", "replace"))
+                at = end + 1
+
+    def _line(self, line: str) -> None:
+        if not line.strip() or line.lstrip().startswith("#"):
+            return
+        if self._separator is None:
+            self._separator = next((each for each in _SEPARATORS if each in line), ",")
+            self._core = PairLines(self._separator, _MOST_ROUNDS)
+            if line.split(self._separator, maxsplit=1)[0].strip().lower() in ("sender", "source", "from"):
+                return
+        try:
+            self._add(line.split(self._separator))
+        except InputError as error:
+            raise InputError(error.cause, where=f"{self._where}:{self.lines}", hint=error.hint) from None
+
+    def _add(self, cells: list[str]) -> None:
         """Add one line. Raises InputError, which does not say where."""
         if not 3 <= len(cells) <= 5:
-            raise InputError(f"{len(cells)} cells instead of sender, receiver, value, unit, round")
+            raise InputError(
+                f"{len(cells)} cells instead of sender, receiver, value, unit, round",
+                hint="commas, semicolons or tabs between them",
+            )
         one, other, value, unit, turn = [*(cell.strip() for cell in cells), "", ""][:5]
-        sender, receiver = self._known.get(one), self._known.get(other)
-        if sender is None:
-            sender = self._number(one)
-        if receiver is None:
-            receiver = self._number(other)
+        sender, receiver = self._number_of(one), self._number_of(other)
         if self.endpoints[sender].node == self.endpoints[receiver].node:
             raise InputError(f"{one[:60]} is paired with itself", hint="leave such lines out")
-        scale = self._scales.get(unit)
-        if scale is None:
-            scale = _scale(unit or _USUAL[_kind(self._metric)], self._metric, None)
-            self._scales[unit] = scale
-        if turn and not (turn.isascii() and turn.isdecimal() and int(turn[:12]) <= _MOST_ROUNDS):
-            raise InputError(f"{turn[:40]!r} is no number of a round")
+        scale = _scale(unit or _USUAL[_kind(self._metric)], self._metric, None)
+        self._core.know_unit(unit, scale)
+        if turn and not (_ROUND.fullmatch(turn) and int(turn) <= _MOST_ROUNDS):
+            raise InputError(f"{turn[:40]!r} is no number of a round", hint=f"0 to {_MOST_ROUNDS}")
         reached = math.nan
         if value != _NO_ANSWER:
             reached = _number(value, None) * scale
-            self.has_answer = True
+            if not 0 < reached < math.inf:
+                raise InputError(f"{value[:40]} {unit} is no {self._metric}")
         self.tests.add(sender, receiver, int(turn or 0), reached)
 
-    def _number(self, text: str) -> int:
-        """Return the number of the endpoint that a cell names, which is new as a text."""
+    def _number_of(self, text: str) -> int:
+        """Return the number of the endpoint that a cell names."""
         endpoint = _endpoint(text)
         number = self._numbers.setdefault(endpoint, len(self.endpoints))
         if number == len(self.endpoints):
+            check_count(number + 1)
             self.endpoints.append(endpoint)
-        self._known[text] = number
+        self._core.know_endpoint(text, number, self._nodes.setdefault(endpoint.node, len(self._nodes)))
         return number
 
 
