@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Literal
 
+from busbw.api.loading import find_stored, read
 from busbw.api.training.reading import read_source
 from busbw.base.errors import InputError
 from busbw.base.value import Integer, Value
@@ -11,6 +12,8 @@ from busbw.model.scaling import Axis, ScalingEstimate, ScalingReport
 from busbw.model.train.reading import StepWork, TrainingLog
 from busbw.model.train.trace import TraceShare
 from busbw.store import sources
+from busbw.store.files import is_file
+from busbw.train.replayed_jobs import Replay, replay_in, replayed_job, with_replays
 from busbw.train.scaling import TOKENS_PER_S, ScaleQuestion, StepResult, of_table, train_scaling
 
 _HEAD_BYTES = 65_536
@@ -19,7 +22,8 @@ _HEAD_BYTES = 65_536
 class TrainScaleRequest(Value, kw_only=True, frozen=True):
     """What is asked for. None and () leave it to what was read."""
 
-    # Logs as `busbw train read` reads them, and tables: gpus, step_s, tokens_per_s, seqlen, gbs, ...
+    # Logs as `busbw train read` reads them, tables (gpus, step_s, tokens_per_s, seqlen, gbs, ...), and stored runs in
+    # which a step was replayed.
     sources: tuple[str, ...]
     kind: Literal["strong", "weak"] | None = None
     axis: Axis | None = None
@@ -30,13 +34,16 @@ class TrainScaleRequest(Value, kw_only=True, frozen=True):
     global_batch: Integer | None = None
     # Published differences without times, as "EOS=-2.3" in percent.
     differences: tuple[str, ...] = ()
+    # Stored runs in which the step of a log was replayed, which says nothing of its communication itself.
+    replays: tuple[str, ...] = ()
 
 
 def train_scale(asked: TrainScaleRequest) -> ScalingReport:
     """Return the figure of what is asked for. Raises InputError for what cannot be read or stand in one figure."""
     if not asked.sources:
         raise InputError("no job to draw", hint="busbw train scale LOG..., or a table: gpus, step_s")
-    results = [result for source in asked.sources for result in _results(source, asked)]
+    jobs = [result for source in asked.sources for result in _results(source, asked)]
+    results = with_replays(jobs, [_replay(name) for name in asked.replays])
     question = ScaleQuestion(
         kind=asked.kind,
         axis=asked.axis,
@@ -58,6 +65,8 @@ def _named_difference(text: str) -> tuple[str, str]:
 
 
 def _results(source: str, asked: TrainScaleRequest) -> tuple[StepResult, ...]:
+    if source != sources.STDIN and not is_file(Path(source)):
+        return (replayed_job(_replay(source)),)
     with sources.opened(source) as file:
         first = next(file.blocks(), b"")
     if source == sources.STDIN or not is_table(first[:_HEAD_BYTES].decode("utf-8", "replace")):
@@ -79,6 +88,11 @@ def _results(source: str, asked: TrainScaleRequest) -> tuple[StepResult, ...]:
     found = [read_table(text, source, wanted=each.name) for each in (*times, *rates)]
     steps, throughputs = (found[0] if times else ()), (found[-1] if rates else ())
     return of_table(steps, throughputs)
+
+
+def _replay(name: str) -> Replay:
+    where = find_stored(name)
+    return replay_in(read(where), where.name)
 
 
 def _of_log(source: str, asked: TrainScaleRequest) -> StepResult:

@@ -118,6 +118,8 @@ def _figure(parts: Sequence[StepPart], step_s: float, exposed: float, what: str)
 
 
 def _named(part: StepPart, step_s: float) -> str:
+    if part.hidden_s and not part.time_s:
+        return f"{part.name}: {precise_time(part.hidden_s)}, all of it hidden"
     hidden = f", {precise_time(part.hidden_s)} hidden" if part.hidden_s else ""
     return f"{part.name}: {precise_time(part.time_s)}, {percent(part.time_s / step_s)}{hidden}"
 

@@ -89,7 +89,8 @@ def _row(step: ReplayedStep, number: int, call: CallResult, explained: Explanati
         call.name, call.group, call.collective, many, format_size(call.size_bytes), str(call.calls),
         _time(call.alone_s), _time(expected_s), format_time(call.in_step_s),
         format_time(max(call.busy_s - call.exposed_s, 0.0)), format_time(call.exposed_s),
-        percent(call.exposed_s / step.step_s), "not known" if call.alone_busbw_Bps is None else format_rate(call.alone_busbw_Bps),
+        percent(call.exposed_s / step.step_s),
+        "not known" if call.alone_busbw_Bps is None else format_rate(call.alone_busbw_Bps),
         format_rate(call.in_step_busbw_Bps),
     )  # fmt: skip
 
