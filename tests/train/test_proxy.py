@@ -14,6 +14,7 @@ import pytest
 from msgspec.structs import replace
 from tests.warm import warm_busbw
 
+from busbw.api.training.scaling import TrainScaleRequest, train_scale
 from busbw.base.errors import InputError
 from busbw.measure.execute.training import ranks_of_launcher
 from busbw.model import codec
@@ -145,6 +146,18 @@ def test_what_is_read_from_the_log_is_what_was_measured(runs: Path) -> None:
         steady = shares[log.window.first_step - 1 : log.window.last_step]
         assert log.exposed.value == pytest.approx(median(steady), rel=1e-6)
         assert sum(call.time_s for call in result.calls) > 0
+
+
+def test_trained_jobs_of_one_and_two_ranks_stand_in_a_figure_that_says_what_the_second_costs(
+    runs: Path, alone: tuple[float, dict[str, Any], ProxyResult]
+) -> None:
+    logs = [Path(alone[2].plan.directory) / "train.log", runs / "run-2" / "train.log"]
+    report = train_scale(TrainScaleRequest(sources=tuple(map(str, logs))))
+    (view,) = report.views
+    (loss,) = view.losses
+    assert (loss.base, loss.at) == (1, 2)
+    assert loss.communication > 0
+    assert loss.communication + loss.rest == pytest.approx(loss.more)
 
 
 def test_products_in_fp8_are_those_of_the_values_within_their_digits() -> None:

@@ -51,6 +51,10 @@ def replayed_job(replay: Replay) -> StepResult:
     """Return a replayed step as one job of a figure, with what each collective exposes."""
     step, plan = replay.step, replay.plan
     work = (("seqlen", plan.sequence), ("gbs", plan.global_batch))
+    note = (
+        f"replayed steps compute at a rate that is {plan.rate_words.split(';')[0]}: their communication is measured, "
+    )
+    note += "their step is not a framework's"
     return StepResult(
         source=replay.name,
         gpus=replay.ranks,
@@ -61,8 +65,7 @@ def replayed_job(replay: Replay) -> StepResult:
         exposed=ScalingEstimate(value=step.exposed_s / step.step_s),
         exposed_by=_by_collective(step, step.step_s),
         notes=(
-            f"replayed steps compute at a rate that is {plan.rate_words.split(';')[0]}: their communication is "
-            "measured, their step is not a framework's",
+            note,
             *_doubts(replay),
         ),
     )

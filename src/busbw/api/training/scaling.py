@@ -72,7 +72,7 @@ def _results(source: str, asked: TrainScaleRequest) -> tuple[StepResult, ...]:
     if source == sources.STDIN or not is_table(first[:_HEAD_BYTES].decode("utf-8", "replace")):
         if source == sources.STDIN:
             raise InputError("a job from standard input has no name in a figure", hint="write it to a file")
-        return (_of_log(source, asked),)
+        return (job_of_log(source, asked),)
     if len(first) > MOST_BYTES:
         raise InputError(f"a table of more than {MOST_BYTES // 2**20} MiB", where=source)
     text = first.decode("utf-8", "replace")
@@ -95,7 +95,8 @@ def _replay(name: str) -> Replay:
     return replay_in(read(where), where.name)
 
 
-def _of_log(source: str, asked: TrainScaleRequest) -> StepResult:
+def job_of_log(source: str, asked: TrainScaleRequest) -> StepResult:
+    """Return the job that a log or a trace is of. Raises InputError where it has no steps, or does not say its GPUs."""
     given = StepWork(sequence_length=asked.sequence_length, global_batch=asked.global_batch)
     log = read_source(source, given)
     if isinstance(log, TraceShare):
