@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from busbw.train.reading.lines import LONGEST_LINE_BYTES, has_ranks
-from busbw.train.reading.step_forms import StepForm, decimals, stamp_of
+from busbw.train.reading.step_forms import StepForm, decimals, stamps_of
 
 NO_RANK = -1
 _WHOLE = ("totals", "batches", "consumed")
@@ -73,25 +73,32 @@ class StepRows:
         if len(self.numbers) <= _MOST_FOR_DIGITS:
             self.decimals = min(self.decimals, max(decimals(text), 0))
         if self.form.has_stamp:
-            self.stamps.append(stamp_of(line) or _NO_NUMBER)
+            self.stamps.append(next(stamps_of(line), None) or _NO_NUMBER)
         for name in self.form.more:
             self._more(name, match[name] if name in pattern.groupindex else None)
         return True
 
     def take_block(self, block: bytes, first_line: int) -> bool:
         """Take a block of whole lines each of which is a step of one rank, all at once; False: it is no such block."""
-        count, pattern = block.count(b"\n"), self.form.patterns[0]
-        if self.form.has_stamp or not count or block.count(self.form.mark) != count or has_ranks(block):
+        count = block.count(b"\n")
+        if not count or block.count(self.form.mark) != count or has_ranks(block):
             return False
         if max(map(len, block.split(b"\n"))) > LONGEST_LINE_BYTES:
             return False
-        found = pattern.findall(block)
-        if len(found) != count:
+        stamps = list(stamps_of(block)) if self.form.has_stamp else []
+        if self.form.has_stamp and len(stamps) != count:
+            return False
+        for pattern in self.form.patterns:
+            found = pattern.findall(block)
+            if len(found) == count:
+                break
+        else:
             return False
         columns = dict(
             zip(sorted(pattern.groupindex, key=pattern.groupindex.__getitem__), zip(*found, strict=True), strict=True)
         )
-        values = columns["value"]
+        values = _plain(columns["value"])
+        self.stamps.extend(_NO_NUMBER if stamp is None else stamp for stamp in stamps)
         self.numbers.extend(map(int, columns["step"]))
         self.values.extend(map(float, values))
         self.lines.extend(range(first_line, first_line + count))
@@ -103,7 +110,7 @@ class StepRows:
             if name in _WHOLE:
                 _extend(getattr(self, name), texts, int, 0)
             else:
-                _extend(getattr(self, name), texts, float, _NO_NUMBER)
+                _extend(getattr(self, name), _plain(texts), float, _NO_NUMBER)
         return True
 
     def add(
@@ -138,6 +145,12 @@ class StepRows:
             if rate > 0 and not self.batches[place]:
                 self.batches[place] = _batch_of_rate(rate, self.values[place])
         return self
+
+
+def _plain(texts: Sequence[bytes]) -> Sequence[bytes]:
+    """Return numbers without the commas between their thousands."""
+    joined = b"\n".join(texts)
+    return joined.replace(b",", b"").split(b"\n") if b"," in joined else texts
 
 
 def _extend(column: "array[_N]", texts: Sequence[bytes], read: Callable[[bytes], _N], nothing: _N) -> None:
