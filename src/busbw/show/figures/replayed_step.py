@@ -50,9 +50,11 @@ def replayed_step_figure(run: Run) -> StepFigure | None:
     lanes += [_lane(call_name(step.calls[number]), [calls[number]], gap_s, factor) for number in most]
     if others:
         lanes.append(
-            _lane(f"{counted(len(others), 'kind')} of calls", [calls[number] for number in others], gap_s, factor)
+            _lane(
+                f"others, {counted(len(others), 'kind')} of calls", [calls[number] for number in others], gap_s, factor
+            )
         )
-    lanes.append(StepLane(name="rest", spans=_drawn([(end_s, step.step_s)], gap_s, factor)))
+    lanes.append(StepLane(name="rest", spans=_drawn([(end_s, step.step_s)], gap_s, factor), is_rest=True))
     ranks = run.plan.placement.ranks
     return StepFigure(
         title=f"{format_time(step.step_s)} a step, {percent(step.exposed_s / step.step_s)} communication that nothing "
@@ -87,8 +89,8 @@ def _parts(step: ReplayedStep, most: Sequence[int], others: Sequence[int]) -> It
         calls = [step.calls[number] for number in others]
         exposed_s = sum(call.exposed_s for call in calls)
         hidden_s = max(sum(call.busy_s for call in calls) - exposed_s, 0.0)
-        yield StepPart(name=f"{counted(len(calls), 'kind')} of calls", time_s=exposed_s, hidden_s=hidden_s)
-    yield StepPart(name="rest", time_s=step.rest_s)
+        yield StepPart(name=f"others, {counted(len(calls), 'kind')} of calls", time_s=exposed_s, hidden_s=hidden_s)
+    yield StepPart(name="rest", time_s=step.rest_s, is_rest=True)
 
 
 def _walked(plan: StepPlan, step: ReplayedStep) -> tuple[list[Span], list[_Spans], float]:

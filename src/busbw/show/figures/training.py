@@ -16,6 +16,8 @@ _MOST_LANES = 6
 # Less than this of the largest goes there too.
 _LEAST = 0.01
 _LANE = 0.7
+# Of a lane with its line in the legend, and of what stands around all of them.
+_LANE_PX, _FRAME_PX = 36, 150
 
 # From and to, in the unit of the axis.
 Span = tuple[float, float]
@@ -28,6 +30,7 @@ class StepPart:
     name: str
     time_s: float
     hidden_s: float = 0.0
+    is_rest: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,6 +40,8 @@ class StepLane:
     name: str
     spans: tuple[Span, ...]
     hidden: tuple[Span, ...] = ()
+    # Whether it is neither computing nor communication, and quiet.
+    is_rest: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -135,6 +140,7 @@ def share_figure(parts: Sequence[StepPart], step_s: float) -> Figure:
                 + (f", {percent(part.hidden_s / step_s)} hidden" if part.hidden_s else ""),
                 spans=((0.0, share),) if share else (),
                 hidden=((share, share + hidden),) if hidden else (),
+                is_rest=part.is_rest,
             )
         )
     return lanes_figure(lanes, "% of a step")
@@ -145,7 +151,8 @@ def lanes_figure(lanes: Sequence[StepLane], title: str) -> Figure:
     traces: list[dict[str, Any]] = []
     for number, lane in enumerate(lanes):
         middle = len(lanes) - number - 0.5
-        colour, name = STYLES[number % len(STYLES)][0], plain(printable(f"{number + 1} {lane.name}"))
+        colour = "--fig-others" if lane.is_rest else STYLES[number % len(STYLES)][0]
+        name = plain(printable(f"{number + 1} {lane.name}"))
         if lane.hidden:
             traces.append(_boxes(lane.hidden, middle, f"{colour}-band", colour, name) | {"showlegend": False})
         traces.append(_boxes(lane.spans, middle, colour, colour, name))
@@ -156,7 +163,9 @@ def lanes_figure(lanes: Sequence[StepLane], title: str) -> Figure:
         "tickvals": [len(lanes) - number - 0.5 for number in range(len(lanes))],
         "ticktext": [str(number + 1) for number in range(len(lanes))],
     }  # fmt: skip
-    return {"data": traces, "layout": base_layout(zero_axis(title, ends), axis)}
+    layout = base_layout(zero_axis(title, ends), axis)
+    layout["height"] = max(layout["height"], _FRAME_PX + _LANE_PX * len(lanes))
+    return {"data": traces, "layout": layout}
 
 
 def _boxes(spans: Sequence[Span], middle: float, fill: str, colour: str, name: str) -> dict[str, Any]:
