@@ -4,13 +4,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 from tests.house.tree import ROOT
 from tests.train.reading import megatron
 
 from busbw.api.training.scaling import TrainScaleRequest, job_of_log, train_scale
 from busbw.base.errors import InputError
 from busbw.model.scaling import Scaling, ScalingReport
-from busbw.train.replayed_jobs import Replay, replay_in, replayed_job, with_replays
+from busbw.train.replayed_jobs import Replay, check_alike, replay_in, replayed_job, with_replays
 from busbw.train.scaling import ScaleQuestion, train_scaling
 
 from .stepping import replayed_run
@@ -121,6 +122,12 @@ def test_replayed_steps_are_jobs_and_say_which_collective_a_loss_is_made_of() ->
     assert sum(share for _, share in loss.parts) == pytest.approx(loss.communication)
     assert loss.parts[0][0] in loss.words or abs(loss.more) < 0.005
     assert any("at a rate that is of the test" in note for note in view.notes)
+
+
+def test_replays_of_two_jobs_are_no_figure() -> None:
+    one = replay(8)
+    with pytest.raises(InputError, match="steps of different jobs do not scale"):
+        check_alike((one, replace(one, plan=structs.replace(one.plan, dtype="fp32"))))
 
 
 def test_a_replay_says_what_a_log_of_as_many_gpus_exposes(tmp_path: Path) -> None:

@@ -47,6 +47,14 @@ def replay_in(run: Run, name: str) -> Replay:
     return Replay(name=name, ranks=run.plan.placement.ranks, plan=plan, step=step, doubt=doubt)
 
 
+def check_alike(replays: Sequence[Replay]) -> None:
+    """Raise InputError for replays that are not of one workload in one data type."""
+    kinds = {(each.plan.workload, each.plan.dtype): each.name for each in replays}
+    if len(kinds) > 1:
+        named = " and ".join(f"{workload} in {dtype} ({name})" for (workload, dtype), name in list(kinds.items())[:2])
+        raise InputError(f"steps of different jobs do not scale: {named}", hint="name runs of one workload and --dtype")
+
+
 def replayed_job(replay: Replay) -> StepResult:
     """Return a replayed step as one job of a figure, with what each collective exposes."""
     step, plan = replay.step, replay.plan

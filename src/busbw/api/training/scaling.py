@@ -13,7 +13,7 @@ from busbw.model.train.reading import StepWork, TrainingLog
 from busbw.model.train.trace import TraceShare
 from busbw.store import sources
 from busbw.store.files import is_file
-from busbw.train.replayed_jobs import Replay, replay_in, replayed_job, with_replays
+from busbw.train.replayed_jobs import Replay, check_alike, replay_in, replayed_job, with_replays
 from busbw.train.scaling import TOKENS_PER_S, ScaleQuestion, StepResult, of_table, train_scaling
 
 _HEAD_BYTES = 65_536
@@ -42,7 +42,11 @@ def train_scale(asked: TrainScaleRequest) -> ScalingReport:
     """Return the figure of what is asked for. Raises InputError for what cannot be read or stand in one figure."""
     if not asked.sources:
         raise InputError("no job to draw", hint="busbw train scale LOG..., or a table: gpus, step_s")
-    jobs = [result for source in asked.sources for result in _results(source, asked)]
+    runs = {source: _replay(source) for source in asked.sources if _is_run(source)}
+    check_alike(tuple(runs.values()))
+    jobs: list[StepResult] = []
+    for source in asked.sources:
+        jobs += (replayed_job(runs[source]),) if source in runs else _results(source, asked)
     results = with_replays(jobs, [_replay(name) for name in asked.replays])
     question = ScaleQuestion(
         kind=asked.kind,
@@ -65,8 +69,6 @@ def _named_difference(text: str) -> tuple[str, str]:
 
 
 def _results(source: str, asked: TrainScaleRequest) -> tuple[StepResult, ...]:
-    if source != sources.STDIN and not is_file(Path(source)):
-        return (replayed_job(_replay(source)),)
     with sources.opened(source) as file:
         first = next(file.blocks(), b"")
     if source == sources.STDIN or not is_table(first[:_HEAD_BYTES].decode("utf-8", "replace")):
@@ -88,6 +90,10 @@ def _results(source: str, asked: TrainScaleRequest) -> tuple[StepResult, ...]:
     found = [read_table(text, source, wanted=each.name) for each in (*times, *rates)]
     steps, throughputs = (found[0] if times else ()), (found[-1] if rates else ())
     return of_table(steps, throughputs)
+
+
+def _is_run(source: str) -> bool:
+    return source != sources.STDIN and not is_file(Path(source))
 
 
 def _replay(name: str) -> Replay:
