@@ -76,7 +76,7 @@ class StepRows:
         if len(self.numbers) <= _MOST_FOR_DIGITS:
             self.decimals = min(self.decimals, max(decimals(text), 0))
         if self.form.has_stamp:
-            self.stamps.append(next(stamps_of(line), None) or _NO_NUMBER)
+            self.stamps.append(next(iter(stamps_of(line)), None) or _NO_NUMBER)
         for name in self.form.more:
             self._more(name, match[name] if name in pattern.groupindex else None)
         return True
@@ -88,7 +88,7 @@ class StepRows:
             return False
         if has_long_line(block):
             return False
-        stamps = list(stamps_of(block)) if self.form.has_stamp else []
+        stamps = stamps_of(block) if self.form.has_stamp else []
         if self.form.has_stamp and len(stamps) != count:
             return False
         for pattern in self.form.patterns:

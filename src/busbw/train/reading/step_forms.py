@@ -23,10 +23,11 @@ communication (ms): 42.457993 | loss: 6.058447 | ...`, where communication is wh
 """
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
+
+import msgspec
 
 # A number that a program prints: what else stands there is garbled. Digits are ASCII in patterns of bytes.
 _NUMBER = rb"[-+]?(?:\d{1,18}(?:\.\d{0,24})?(?:[eE][-+]?\d{1,3})?|nan|inf)"
@@ -60,18 +61,27 @@ def _up_to(text: bytes) -> bytes:
 
 
 # Patterns begin with a text that is looked for as such: with a choice each place of a log is tried.
-_MEGATRON = re.compile(
+_MEGATRON_STEP = (
     rb"iteration[ \t]{1,20}(?P<step>\d{1,12})/[ \t]{0,20}(?:(?P<totals>\d{1,12})|infinity) \|"
     rb"(?:[ \t]{0,20}consumed samples:[ \t]{1,20}(?P<consumed>\d{1,18}) \|)?"
     + _up_to(b"elapsed time per iteration (ms): ")
     + rb"elapsed time per iteration \(ms\): (?P<value>"
     + _NUMBER
-    + rb")(?=[ /|\n]|$)"
-    # Field by field, in whatever order they stand.
-    rb"(?=[^|\n]*+(?:\|(?! throughput per GPU)[^|\n]*+)*+(?:\| throughput per GPU \(TFLOP/s/GPU\): (?P<tflops>"
-    + _NUMBER
-    + rb"))?)"
+    + rb")"
+)
+_MEGATRON_RATE = rb"\| throughput per GPU \(TFLOP/s/GPU\): (?P<tflops>" + _NUMBER + rb")"
+# Field by field, wherever it stands.
+_MEGATRON_BATCH = (
     rb"(?:[^|\n]*+(?:\|(?! global batch size:)[^|\n]*+)*+\| global batch size:[ \t]{1,20}(?P<batches>\d{1,9}))?"
+)
+_MEGATRON = re.compile(_MEGATRON_STEP + rb"(?=[ |\n]|$)[ \t]{0,20}(?:" + _MEGATRON_RATE + rb")?" + _MEGATRON_BATCH)
+# With a running mean behind a stroke, and other fields before the rate.
+_PRIMUS = re.compile(
+    _MEGATRON_STEP
+    + rb"(?=/)(?=[^|\n]*+(?:\|(?! throughput per GPU)[^|\n]*+)*+(?:"
+    + _MEGATRON_RATE
+    + rb")?)"
+    + _MEGATRON_BATCH
 )
 _NEMO = re.compile(
     rb"global_batch_size: (?P<batches>\d{1,9}) \| global_step: (?P<step>\d{1,12}) \|"
@@ -128,7 +138,7 @@ STEP_FORMS = (
         program="Megatron-LM",
         mark=b"elapsed time per iteration (ms): ",
         more=("totals", "batches", "consumed", "tflops"),
-        patterns=(_MEGATRON,),
+        patterns=(_MEGATRON, _PRIMUS),
         unit="ms",
         words="elapsed time per iteration, as printed",
         weight=3,
@@ -199,20 +209,27 @@ STEP_FORMS = (
     ),
 )
 _LONGEST_BEFORE_STAMP = 90
+# To the end of the line, so that the next one is looked at from its beginning.
 _STAMP = re.compile(
-    rb"^[^\n]{0,%d}?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d):(\d\d)[.,](\d{1,6})" % _LONGEST_BEFORE_STAMP, re.MULTILINE
+    rb"^[^\n]{0,%d}?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d):(\d\d[.,]\d{1,6})[^\n]*+\n?" % _LONGEST_BEFORE_STAMP, re.MULTILINE
 )
+_FLOATS = msgspec.json.Decoder(list[float])
 _DAYS_BEFORE = (0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334)
 
 
-def stamps_of(lines: bytes) -> Iterator[float | None]:
-    """Yield the moment in front of each line that has one, in seconds of the calendar; None: it is no moment.
+def stamps_of(lines: bytes) -> list[float | None]:
+    """Return the moment in front of each line that has one, in seconds of the calendar; None: it is no moment.
 
     Only moments with parts of a second count.
     """
-    for minute, second, part in _STAMP.findall(lines):
-        start_s = _minute_s(minute)
-        yield None if start_s is None else start_s + int(second) + int(part) * 10.0 ** -len(part)
+    found = _STAMP.findall(lines)
+    if not found:
+        return []
+    # As 105.123 for 05.123, which is no number of JSON's.
+    seconds = b"\n".join(second for _, second in found).replace(b",", b".").replace(b"\n", b",1")
+    starts = [_minute_s(minute) for minute, _ in found]
+    parts = _FLOATS.decode(b"[1%b]" % seconds)
+    return [None if start is None else start + part - 100.0 for start, part in zip(starts, parts, strict=True)]
 
 
 @lru_cache(maxsize=64)
