@@ -61,7 +61,7 @@ def replayed_step_figure(run: Run) -> StepFigure | None:
         "hides",
         subtitle=f"{plan.workload}, {plan.dtype}, {counted(ranks, 'rank')}: replayed, {counted(step.steps, 'step')}",
         figure=lanes_figure(lanes, f"{axis} from the start of the step"),
-        share=share_figure(_parts(step, most, others), step.step_s),
+        share=share_figure(tuple(_parts(step, most, others)), step.step_s),
     )
 
 
