@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.train.releases import RELEASES, log_of
+
 from busbw.base.errors import InputError
 from busbw.formats.scaling_table import is_table, read_table, results_in
 from busbw.model.train.reading import StepWork, TrainingLog
@@ -112,6 +114,7 @@ TRAINING_LOG_SEEDS: dict[str, tuple[bytes, ...]] = {
     "training_log": (
         *(path.read_bytes()[:1200] for path in _LOGS),
         (_SAMPLES / "nemo-dllogger.json").read_bytes()[:900],
+        *(log_of(release, 3).encode() for release in RELEASES),
     ),
     "trainer_state": ((_SAMPLES / "trainer_state.json").read_bytes(),),
     "metrics_table": ((_SAMPLES / "metrics.csv").read_bytes()[:800],),

@@ -2,6 +2,7 @@
 what it measured, and what it refuses.
 """
 
+import dataclasses
 import os
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 from msgspec.structs import replace
 from tests.warm import warm_busbw
 
+from busbw.api.training.scaling import TrainScaleRequest, train_scale
 from busbw.base.errors import InputError
 from busbw.measure.execute.training import ranks_of_launcher
 from busbw.model import codec
@@ -22,6 +24,7 @@ from busbw.rank.socket_world import RankIdentity
 from busbw.rank.training.program import _address, _place
 from busbw.train.layout import layout_of
 from busbw.train.planning import job_of
+from busbw.train.proxying import proxy_plan
 from busbw.train.step import slowest, step_calls
 from busbw.train.what_if import changed_layout
 from busbw.train.workloads import workload_named
@@ -40,6 +43,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     need_torch()
     folder = tmp_path_factory.mktemp("proxy")
     plans = [toy(2, layout, directory=folder / f"run-{at}") for at, layout in enumerate(LAYOUTS)]
+    plans.append(replace(toy(2, "tp=1,ep=2"), graph=True))
     texts = [codec.encode(plan).decode() for plan in plans]
     python = (sys.executable, "-m", "busbw.rank.start", "2", sys.executable, "-m", "tests.train.two_ranks")
     done = subprocess.run(
@@ -82,9 +86,22 @@ def _result(folder: Path) -> ProxyResult:
 def test_gradients_of_two_ranks_are_those_of_one(
     number: int, runs: Path, alone: tuple[float, dict[str, Any], ProxyResult]
 ) -> None:
+    loss, whole, _ = alone
+    _same_gradients(runs, number, loss, whole)
+
+
+def test_gradients_with_evenly_loaded_experts_are_those_of_one_rank_too(runs: Path) -> None:
+    from .two_ranks import gradients
+
+    loss, whole = gradients(replace(toy(1, "tp=1,ep=1"), graph=True), 0)
+    _same_gradients(runs, len(LAYOUTS), loss, whole)
+    experts = [float(found.abs().max()) for name, found in whole.items() if ".expert." in name]
+    assert min(experts) > 0, "each expert has tokens"
+
+
+def _same_gradients(runs: Path, number: int, loss: float, whole: dict[str, Any]) -> None:
     import torch
 
-    loss, whole, _ = alone
     parts = [torch.load(runs / f"gradients-{number}-{rank}.pt") for rank in (0, 1)]
     assert sum(part[0] for part in parts) == pytest.approx(loss, rel=1e-5)
     seen = set()
@@ -147,6 +164,18 @@ def test_what_is_read_from_the_log_is_what_was_measured(runs: Path) -> None:
         assert sum(call.time_s for call in result.calls) > 0
 
 
+def test_trained_jobs_of_one_and_two_ranks_stand_in_a_figure_that_says_what_the_second_costs(
+    runs: Path, alone: tuple[float, dict[str, Any], ProxyResult]
+) -> None:
+    logs = [Path(alone[2].plan.directory) / "train.log", runs / "run-2" / "train.log"]
+    report = train_scale(TrainScaleRequest(sources=tuple(map(str, logs))))
+    (view,) = report.views
+    (loss,) = view.losses
+    assert (loss.base, loss.at) == (1, 2)
+    assert loss.communication > 0
+    assert loss.communication + loss.rest == pytest.approx(loss.more)
+
+
 def test_products_in_fp8_are_those_of_the_values_within_their_digits() -> None:
     need_torch()
     import torch
@@ -183,6 +212,24 @@ def test_products_in_fp8_are_those_of_the_values_within_their_digits() -> None:
 def test_a_layout_that_it_does_not_do_is_refused(layout: str, words: str) -> None:
     with pytest.raises(InputError, match=words):
         toy(2, layout)
+
+
+@pytest.mark.parametrize(
+    ("steps", "layout", "device", "words"),
+    [
+        (20, "tp=1,ep=2", "cpu", "CPUs have no CUDA graphs"),
+        (4, "tp=1,ep=2", None, "the first 3 are not launched as a graph"),
+        (20, "tp=1,ep=2,micro_batch=1", None, None),
+    ],
+)
+def test_what_cannot_be_one_graph_is_refused(steps: int, layout: str, device: Any, words: str | None) -> None:
+    job = job_of(workload_named("toy-moe"), 2, "fp32")
+    job = dataclasses.replace(job, configuration=changed_layout(f"{layout},global_batch=8", job.configuration))
+    if words is None:
+        assert proxy_plan(job, steps=steps, device=device, directory="/none", graph=True).graph
+        return
+    with pytest.raises(InputError, match=words):
+        proxy_plan(job, steps=steps, device=device, directory="/none", graph=True)
 
 
 def test_each_rank_is_in_one_group_of_a_kind() -> None:

@@ -11,8 +11,8 @@ from busbw.base.errors import InputError
 from busbw.model import codec
 from busbw.model.plan import Groups
 from busbw.model.record import Mismatch, StepsTaken
+from busbw.model.train.moves import moves_of
 from busbw.model.train.replay import StepAsked, StepPlan
-from busbw.rank.stepping.moves import moves_of
 from busbw.train.layout import layout_of, members
 from busbw.train.planning import job_of
 from busbw.train.replaying import RankRate, rate_of, result_of, step_of

@@ -216,20 +216,6 @@ def test_blocks_may_end_anywhere(tmp_path: Path) -> None:
         assert rows == wanted
 
 
-def test_a_block_of_steps_is_read_as_its_lines_are(tmp_path: Path) -> None:
-    from busbw.train.reading.reader import StepReader
-
-    lines = [megatron(step, 18000 + step) for step in range(1, 50)]
-    found = []
-    for between in ("", "\n"):
-        reader = StepReader(source="x")
-        reader.feed(between.join(lines).encode())
-        reader.finish()
-        (rows,) = (each for each in reader._rows if each.numbers)
-        found.append((list(rows.numbers), list(rows.values), list(rows.batches), list(rows.consumed), rows.decimals))
-    assert found[0] == found[1]
-
-
 def test_what_is_no_log_of_steps_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
     for text, words in (
         ("nothing\n", "no step of"),
@@ -239,6 +225,18 @@ def test_what_is_no_log_of_steps_is_an_error_that_says_what_to_do(tmp_path: Path
         with pytest.raises(InputError, match=words) as error:
             read_text(tmp_path, text)
         assert error.value.hint is not None
+
+
+def test_a_mean_of_few_digits_has_the_interval_of_its_digits(tmp_path: Path) -> None:
+    said = "{{'train_runtime': {}, 'train_samples_per_second': 0.1, 'train_steps_per_second': {}, 'epoch': 1.0}}\n"
+
+    exact = read_text(tmp_path, said.format("2457.0749", "0.132"))
+    assert exact.mean_step_s is not None
+    few = read_text(tmp_path, said.format("'2115'", "'0.005'"))
+    assert few.mean_step_s is not None
+    assert (few.mean_step_s.low, few.mean_step_s.high) == (pytest.approx(181.8, abs=0.1), pytest.approx(222.2, abs=0.1))
+    assert few.planned_steps is None
+    assert "181.8 s to 222.2 s by its digits" in few.sentence
 
 
 def test_few_steps_are_told_as_they_are(tmp_path: Path) -> None:

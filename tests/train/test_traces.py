@@ -82,6 +82,15 @@ def test_exposed_and_hidden_communication_are_what_was_laid_out(tmp_path: Path, 
     assert any("marked on the host" in note for note in share.notes) is not on_gpu
 
 
+def test_a_trace_of_pytorch_before_1_12_has_other_names_and_says_the_same(tmp_path: Path) -> None:
+    trace = trace_of(on_gpu=False, groups=False)
+    for event in trace["traceEvents"]:  # type: ignore[attr-defined]
+        if "cat" in event:
+            event["cat"] = {"kernel": "Kernel", "user_annotation": "Operator"}[event["cat"]]
+    old, new = read(tmp_path, trace), read(tmp_path, trace_of(on_gpu=False, groups=False))
+    assert (old.has_steps, old.exposed, old.hidden) == (True, new.exposed, new.hidden)
+
+
 def test_groups_are_told_apart_and_that_with_most_exposed_time_is_first(tmp_path: Path) -> None:
     share = read(tmp_path, trace_of())
 

@@ -37,8 +37,13 @@ def busbw(tmp_path: Path) -> Iterator[Busbw]:
     assert made.clean_up() == (), "processes of a run are left"
 
 
-def test_two_ranks_replay_a_step_that_is_stored_and_shown_again(busbw: Busbw) -> None:
-    done = busbw("train", "run", "toy-moe", "--ranks", 2, *BRIEF, "--time-limit", 4, "--steps", 20, "--json")
+def test_two_ranks_go_from_a_plan_over_a_replayed_step_to_a_figure_of_jobs_and_a_page(
+    busbw: Busbw, tmp_path: Path
+) -> None:
+    env = busbw.environment()
+    planned = warm_busbw("train", "plan", "toy-moe", "--platform", "nvidia-dgx-h100", "--json", env=env)
+    assert planned.returncode == 0, planned
+    done = busbw("train", "run", "toy-moe", "--ranks", 2, *BRIEF, "--time-limit", 3, "--steps", 20, "--json")
 
     assert done.code in {0, 1, 4}, done
     run = read_run(busbw.directory())
@@ -55,11 +60,29 @@ def test_two_ranks_replay_a_step_that_is_stored_and_shown_again(busbw: Busbw) ->
     printed = json.loads(done.out)["step"]
     assert set(printed) == FIELDS
     assert all(set(call) == CALL_FIELDS for call in printed["calls"])
-    shown = busbw("show")
-    assert run.verdict.sentence in shown.out
-    assert "tokens to experts and back" in shown.out
-    listed = busbw("runs")
-    assert "train-toy-moe" in listed.out, listed
+    # What was replayed is what was planned.
+    names = {each["name"]: each["calls"] for each in json.loads(planned.stdout)["collectives"]}
+    assert {call.name: call.calls for call in step.calls} == names
+    shown = warm_busbw("show", env=env)
+    assert run.verdict.sentence in shown.stdout
+    assert "tokens to experts and back" in shown.stdout
+    listed = warm_busbw("runs", env=env)
+    assert "train-toy-moe" in listed.stdout, listed
+    # Beside one GPU of a table it has a place in the figure of its job.
+    (tmp_path / "one.csv").write_text(f"gpus,step_s,seqlen,gbs\n1,{2 * step.step_s:.6f},64,8\n")
+    scaled = warm_busbw("train", "scale", busbw.directory(), tmp_path / "one.csv", "--json", env=env)
+    assert scaled.returncode in {0, 1}, scaled
+    (view,) = json.loads(scaled.stdout)["views"]
+    assert [point["at"] for series in view["series"] for point in series["points"]] == [1, 2]
+    assert any("replayed steps compute at a rate that is assumed" in note for note in view["notes"])
+    (tmp_path / "scaled.json").write_text(scaled.stdout)
+    page = tmp_path / "page.html"
+    told = warm_busbw("report", "last", "--scaling", tmp_path / "scaled.json", "-o", page, env=env)
+    assert told.returncode == 0, told
+    assert page.read_text().count('id="step-over"') == 1
+    drawn = warm_busbw("plot", "--step", "last", "-o", tmp_path / "step.svg", env=env)
+    assert drawn.returncode == 0, drawn
+    assert "EP alltoall 128 KiB x16" in (tmp_path / "step.svg").read_text()
 
 
 @pytest.mark.parametrize(

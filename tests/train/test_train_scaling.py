@@ -1,14 +1,20 @@
 """Training jobs of several sizes: the tables of the interconnect write-up, and jobs read from logs."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 from tests.house.tree import ROOT
 from tests.train.reading import megatron
 
-from busbw.api.training.scaling import TrainScaleRequest, train_scale
+from busbw.api.training.scaling import TrainScaleRequest, job_of_log, train_scale
 from busbw.base.errors import InputError
 from busbw.model.scaling import Scaling, ScalingReport
+from busbw.train.replayed_jobs import Replay, check_alike, replay_in, replayed_job, with_replays
+from busbw.train.scaling import ScaleQuestion, train_scaling
+
+from .stepping import replayed_run
 
 TABLES = ROOT / "docs" / "data" / "grok1-tables.csv"
 TWO_SYSTEMS = ROOT / "docs" / "write-ups" / "data" / "grok1-two-systems.csv"
@@ -101,6 +107,50 @@ def test_logs_stand_beside_each_other_by_their_gpus_and_intervals(tmp_path: Path
     assert share.value == pytest.approx(18002 / 18402)
     assert share.low < share.value < share.high
     assert share.basis == "samples"
+
+
+def replay(ranks: int) -> Replay:
+    return replay_in(replayed_run(ranks), f"replay-{ranks}")
+
+
+def test_replayed_steps_are_jobs_and_say_which_collective_a_loss_is_made_of() -> None:
+    found = train_scaling([replayed_job(replay(ranks)) for ranks in (8, 64)], ScaleQuestion())
+
+    (view,) = found.views
+    (loss,) = view.losses
+    assert (loss.base, loss.at) == (8, 64)
+    assert sum(share for _, share in loss.parts) == pytest.approx(loss.communication)
+    assert loss.parts[0][0] in loss.words or abs(loss.more) < 0.005
+    assert any("at a rate that is of the test" in note for note in view.notes)
+
+
+def test_replays_of_two_jobs_are_no_figure() -> None:
+    one = replay(8)
+    with pytest.raises(InputError, match="steps of different jobs do not scale"):
+        check_alike((one, replace(one, plan=structs.replace(one.plan, dtype="fp32"))))
+
+
+def test_a_replay_says_what_a_log_of_as_many_gpus_exposes(tmp_path: Path) -> None:
+    logs = []
+    for gpus, batch, ms in ((8, 8, 9000.0), (64, 64, 9500.0)):
+        head = f"  seq_length ...... 64\n  world_size ...... {gpus}\n  global_batch_size ...... {batch}\n"
+        steps = "".join(megatron(step, ms + step % 5, batch=batch) for step in range(1, 41))
+        (tmp_path / f"job-{gpus}.log").write_text(head + steps)
+        logs.append(job_of_log(str(tmp_path / f"job-{gpus}.log"), TrainScaleRequest(sources=())))
+    replays = [replay(8), replay(64)]
+
+    found = train_scaling(with_replays(logs, replays), ScaleQuestion())
+
+    (loss,) = found.views[0].losses
+    exposed = [each.step.exposed_s / log.step_s.value for each, log in zip(replays, logs, strict=True) if log.step_s]
+    assert loss.communication == pytest.approx((9502 * exposed[1] - 9502 * exposed[0] * 9002 / 9502) / 9002, rel=1e-3)
+    with pytest.raises(InputError, match="two replays of 8 ranks"):
+        with_replays(logs, [replays[0], replays[0]])
+    with pytest.raises(InputError, match="no job on 64 GPUs whose communication is not told"):
+        with_replays(logs[:1], replays)
+    other = replace(logs[0], settings=(("seqlen", "128"), ("gbs", "8")))
+    with pytest.raises(InputError, match="not the same step"):
+        with_replays([other], replays[:1])
 
 
 @pytest.mark.parametrize(

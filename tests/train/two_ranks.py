@@ -47,7 +47,9 @@ def main() -> None:
         plan = codec.decode(text.encode(), ProxyPlan, where="plan")
         if plan.zero == 0:
             torch.save(gradients(plan, rank), Path(folder) / f"gradients-{number}-{rank}.pt")
-        steps.train(plan, rank, torch.device("cpu"), "CPU")
+        # A graph is of GPUs; what it would launch runs on CPUs too.
+        if not plan.graph:
+            steps.train(plan, rank, torch.device("cpu"), "CPU")
     dist.destroy_process_group()
 
 

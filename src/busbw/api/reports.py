@@ -307,8 +307,17 @@ def scaling(path: Path) -> ScalingReport:
     return codec.decode(content, ScalingReport, where=str(path))
 
 
-def step(path: Path) -> TrainPlan | ProxyResult:
-    """Return what `busbw train plan --json` or `busbw train proxy` wrote. Raises InputError for something else."""
+def step(path: Path) -> TrainPlan | ProxyResult | Run:
+    """Return what `busbw train plan --json` or `busbw train proxy` wrote, or a run in which a step was replayed.
+
+    Raises InputError for something else.
+    """
+    if not is_file(path):
+        run = read(find_stored(str(path)))
+        if run.step is None:
+            hint = "busbw runs lists what is stored; busbw train run replays a step"
+            raise InputError("no step was replayed in this run", where=str(path), hint=hint)
+        return run
     content = read_whole(path, _MOST_BYTES)
     if b'"gradient_norms"' in content:
         return codec.decode(content, ProxyResult, where=str(path))

@@ -14,7 +14,8 @@ from busbw.base.errors import InputError
 from busbw.base.text import printable
 from busbw.base.units import format_size
 from busbw.show.figures.axes import Theme
-from busbw.show.page.panels import FIGURE_NAMES, FigureName, comparison_svg, import_svg, runs_svg, scaling_svg, step_svg
+from busbw.show.page.panels import FIGURE_NAMES, FigureName, comparison_svg, import_svg, runs_svg, scaling_svg
+from busbw.show.page.step import step_svg
 from busbw.store.files import write_whole
 
 _USUAL_FIGURES: tuple[FigureName, ...] = ("time", "busbw")
@@ -94,8 +95,8 @@ def report(
 @click.option(
     "--step",
     type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="What `busbw train plan --json` printed, or result.json of `busbw train proxy`.",
+    metavar="FILE|RUN",
+    help="What `busbw train plan --json` printed, result.json of `busbw train proxy`, or a run of `busbw train run`.",
 )
 @click.option("--dark", is_flag=True, help="Light lines on dark ground.")
 def plot(
@@ -136,6 +137,9 @@ def _plot_results(names: Sequence[str], output: Path, figures: Sequence[str], *,
     if page.imports:
         _write_picture(import_svg(page.imports[0], wanted, _theme(dark=dark)), output)
     if page.subjects:
+        if len(page.subjects) == 1 and not figures and page.subjects[0].run.step is not None:
+            _plot_step(Path((*names, "last")[0]), output, dark=dark)
+            return
         if len(page.subjects) > 1 and "spread" in wanted:
             raise InputError("the spread is one run's, and several are named", hint="name one run, or leave out spread")
         _write_picture(runs_svg(page.subjects, wanted, _theme(dark=dark)), output)
@@ -155,12 +159,17 @@ def _plot_scaling(path: Path, output: Path, *, dark: bool) -> None:
 
 def _plot_step(path: Path, output: Path, *, dark: bool) -> None:
     """Draw where the time of a training step goes."""
+    from busbw.model.run import Run
     from busbw.model.train.proxy import ProxyResult
+    from busbw.show.figures.replayed_step import replayed_step_figure
     from busbw.show.figures.training import measured_step_figure, planned_step_figure
 
     _check_picture(output)
     found = read_step(path)
-    figure = measured_step_figure(found) if isinstance(found, ProxyResult) else planned_step_figure(found)
+    if isinstance(found, Run):
+        figure = replayed_step_figure(found)
+    else:
+        figure = measured_step_figure(found) if isinstance(found, ProxyResult) else planned_step_figure(found)
     if figure is None:
         raise InputError("the plan has no time of a step", where=str(path), hint="busbw train plan --step-time SECONDS")
     _write_picture(step_svg(figure, _theme(dark=dark)), output)

@@ -37,6 +37,25 @@ def all_platforms(site: tuple[SiteFile, ...] = ()) -> tuple[Platform, ...]:
     return tuple(resolve(each, site).platform for each in platform_ids(site)) if site else _without_site()
 
 
+def platforms_with(gpu_names: Sequence[str], site: tuple[SiteFile, ...] = ()) -> tuple[Platform, ...]:
+    """Return every platform that has a GPU of one of these names, by id, as `all_platforms` would.
+
+    Others are not put together, which takes most of the time of all. Raises InputError when one of them cannot be.
+    """
+    wanted = [name for name in gpu_names if "*" not in name]
+    return tuple(resolve(each, site).platform for each in platform_ids(site) if _may_have(each, wanted, site))
+
+
+def _may_have(name: str, gpu_names: Sequence[str], site: tuple[SiteFile, ...]) -> bool:
+    """Whether any file of a platform names one of these GPUs; what is no list of names is for `resolve` to refuse."""
+    for file in platform_files.layers(name, site):
+        match = file.raw.get("match", {})
+        globs = match.get("gpu_names", []) if isinstance(match, dict) else None
+        if not isinstance(globs, list) or any(fnmatchcase(gpu, str(glob)) for glob in globs for gpu in gpu_names):
+            return True
+    return False
+
+
 @cache
 def _without_site() -> tuple[Platform, ...]:
     """Return the platforms that busbw brings, which do not change while it runs."""

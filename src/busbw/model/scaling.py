@@ -221,6 +221,8 @@ class ScalingLoss(Value, kw_only=True, frozen=True):
     more: float
     communication: float
     rest: float
+    # What the communication is made of, where the jobs say it by collective: the largest first.
+    parts: tuple[tuple[str, float], ...] = ()
     words: str
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 
 from busbw.base.errors import InputError
@@ -208,8 +209,8 @@ def _product(counts: tuple[int, ...]) -> int:
 
 def members(counts: tuple[int, ...], strides: tuple[int, ...], base: int) -> Iterator[int]:
     """Yield the ranks of the group that begins at `base`, ascending where strides are."""
-    if not counts:
-        yield base
+    if len(counts) < 2:
+        yield from range(base, base + counts[0] * strides[0], strides[0]) if counts else (base,)
         return
     for place in range(counts[-1]):
         yield from members(counts[:-1], strides[:-1], base + place * strides[-1])
@@ -233,6 +234,7 @@ class Seats:
     leaf_nodes: int | None = None
 
 
+@lru_cache(maxsize=256)
 def place_of(layout: RankLayout, group: RankGroup, seats: Seats) -> GroupPlace:
     """Return where the groups of a kind lie: that which is spread most."""
     found: GroupPlace | None = None

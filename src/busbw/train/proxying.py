@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from busbw.base.errors import InputError
 from busbw.model.train.plan import GroupKind
-from busbw.model.train.proxy import ProxyDevice, ProxyGroups, ProxyPlan
+from busbw.model.train.proxy import EAGER_STEPS, ProxyDevice, ProxyGroups, ProxyPlan
 from busbw.train.layout import RankLayout, group_of, layout_of, members
 from busbw.train.planning import TrainJob
 from busbw.train.shape import head_width
@@ -16,9 +16,12 @@ _STEP_FACTOR, _OF_WIDTH = 3e-3, 128
 _SEED = 1
 _KINDS: tuple[GroupKind, ...] = ("TP", "EP", "DP", "expert-DP", "all")
 _FP8_MULTIPLE = 16
+LEAST_GRAPH_STEPS = 4 * EAGER_STEPS
 
 
-def proxy_plan(job: TrainJob, *, steps: int, device: ProxyDevice | None, directory: str) -> ProxyPlan:
+def proxy_plan(
+    job: TrainJob, *, steps: int, device: ProxyDevice | None, directory: str, graph: bool = False
+) -> ProxyPlan:
     """Return what every process does.
 
     Raises InputError for a job that cannot be, and for one that this transformer is not made for.
@@ -26,13 +29,15 @@ def proxy_plan(job: TrainJob, *, steps: int, device: ProxyDevice | None, directo
     model, configuration = job.workload.model, job.configuration
     layout = layout_of(model, configuration, job.order)
     _check(job, layout, steps, device)
+    if graph:
+        _check_graph(job, steps, device)
     p = configuration.parallelism
     return ProxyPlan(
         workload=job.workload.id, title=job.workload.title, model=model, layers=job.layers, dtype=job.dtype,
         device=device, ranks=layout.gpus, tp=layout.tp, ep=layout.ep, dp=layout.dp, expert_dp=layout.expert_dp,
         zero=p.zero, sequence=configuration.sequence, micro_batch=configuration.micro_batch,
         global_batch=configuration.global_batch, accumulation=layout.accumulation, gradient_bytes=p.gradient_bytes,
-        groups=tuple(ProxyGroups(kind=kind, ranks=_ranks(layout, kind)) for kind in _KINDS), steps=steps,
+        groups=tuple(ProxyGroups(kind=kind, ranks=_ranks(layout, kind)) for kind in _KINDS), steps=steps, graph=graph,
         step_factor=_STEP_FACTOR * _OF_WIDTH / model.hidden, seed=_SEED, directory=directory,
     )  # fmt: skip
 
@@ -77,6 +82,27 @@ def _check(job: TrainJob, layout: RankLayout, steps: int, device: ProxyDevice | 
         if device == "cpu":
             raise InputError("CPUs do not multiply in FP8", where="--dtype fp8", hint="--dtype bf16")
         _check_fp8(job, layout)
+
+
+def _check_graph(job: TrainJob, steps: int, device: ProxyDevice | None) -> None:
+    """Raise InputError for what cannot be launched as one graph."""
+    if device == "cpu":
+        raise InputError("CPUs have no CUDA graphs", where="--graph", hint="--device gpu, or without --graph")
+    if steps < LEAST_GRAPH_STEPS:
+        raise InputError(
+            f"{steps} steps, and the first {EAGER_STEPS} are not launched as a graph",
+            where="--steps",
+            hint=f"--steps {LEAST_GRAPH_STEPS} or more",
+        )
+    experts, configuration = job.workload.model.experts, job.configuration
+    chosen = configuration.micro_batch * configuration.sequence * (experts.top_k if experts is not None else 0)
+    if experts is not None and chosen % experts.number:
+        raise InputError(
+            f"a graph has evenly loaded experts, and {chosen} choices of a micro-batch do not divide by "
+            f"{experts.number} experts",
+            where=job.workload.id,
+            hint="another sequence or --layout micro_batch=N",
+        )
 
 
 def _check_fp8(job: TrainJob, layout: RankLayout) -> None:

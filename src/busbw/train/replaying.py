@@ -98,7 +98,8 @@ def step_of(
     plan = StepPlan(
         asked=asked, workload=job.workload.id, title=job.workload.title, dtype=job.dtype, tp=layout.tp, cp=layout.cp,
         pp=layout.pp, ep=layout.ep, dp=layout.dp, expert_dp=layout.expert_dp, order=job.order,
-        accumulation=layout.accumulation, calls=calls, compute_s=flops / rate.flops / asked.scale_down, flops=flops,
+        accumulation=layout.accumulation, sequence=configuration.sequence, global_batch=configuration.global_batch,
+        calls=calls, compute_s=flops / rate.flops / asked.scale_down, flops=flops,
         rate_flops=rate.flops, rate_words=rate.words, backward_share=(passes - 1) / passes, time_limit_s=time_limit_s,
         most_steps=asked.steps or _MOST_STEPS, left_out=(*gone, *LEFT_OUT),
     )  # fmt: skip

@@ -55,6 +55,10 @@ class StepResult:
     tokens_per_s: ScalingEstimate | None
     # Of a step, the share of communication that nothing hides; None: not told.
     exposed: ScalingEstimate | None = None
+    # Of it, what each collective exposes, by name; (): not told.
+    exposed_by: tuple[tuple[str, float], ...] = ()
+    # What must be known of this job to read the figure, a sentence each.
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -117,6 +121,7 @@ def train_scaling(results: Sequence[StepResult], asked: ScaleQuestion) -> Scalin
         losses=losses,
         notes=(
             *(each.words for each in losses),
+            *dict.fromkeys(note for each in results for note in each.notes),
             *view.notes,
             *_notes(view, checks, asked, has_tokens=all(tokens), told=asked.kind is not None),
         ),
@@ -137,7 +142,7 @@ def _losses(
     jobs = [
         CostOfJob(
             line=names[each.source], at=at, gpus=each.gpus, tokens=amount, step_s=result.step_s.value,
-            exposed=result.exposed,
+            exposed=result.exposed, parts=result.exposed_by,
         )
         for result, each, amount in zip(results, found, tokens, strict=True)
         if result.exposed is not None and result.step_s is not None and amount and each.gpus

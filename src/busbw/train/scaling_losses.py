@@ -13,6 +13,9 @@ from busbw.model.scaling import Axis, ScalingEstimate, ScalingLoss
 
 # Below it of the base's time nothing is said to be lost.
 _LEAST = 0.005
+# Of what communication adds, the collectives that are named.
+_MOST_PARTS = 3
+_LEAST_PART = 0.0005
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,6 +28,8 @@ class CostOfJob:
     tokens: int
     step_s: float
     exposed: ScalingEstimate
+    # Of it, what each collective exposes; (): not told.
+    parts: tuple[tuple[str, float], ...] = ()
 
     @property
     def token_s(self) -> float:
@@ -43,6 +48,7 @@ def scaling_losses(jobs: Sequence[CostOfJob], bases: dict[str, int], axis: Axis)
 def _loss(base: CostOfJob, job: CostOfJob, axis: Axis) -> ScalingLoss:
     more = job.token_s / base.token_s - 1
     waited = (job.token_s * job.exposed.value - base.token_s * base.exposed.value) / base.token_s
+    parts = _parts(base, job)
     there = workers(job.at, axis)
     name = f"{job.line}: " if job.line else ""
     shares = f"exposed communication is {100 * base.exposed.value:.1f} % of a step on {base.at} and "
@@ -52,8 +58,26 @@ def _loss(base: CostOfJob, job: CostOfJob, axis: Axis) -> ScalingLoss:
     else:
         words = (
             f"{name}a token costs {100 * more:+.1f} % GPU time on {there} against {base.at}: {100 * waited:+.1f} % "
-            f"exposed communication, {100 * (more - waited):+.1f} % everything else; {shares}"
+            f"exposed communication{_parts_words(parts)}, {100 * (more - waited):+.1f} % everything else; {shares}"
         )
     return ScalingLoss(
-        line=job.line, at=job.at, base=base.at, more=more, communication=waited, rest=more - waited, words=words
-    )
+        line=job.line, at=job.at, base=base.at, more=more, communication=waited, rest=more - waited, parts=parts,
+        words=words,
+    )  # fmt: skip
+
+
+def _parts(base: CostOfJob, job: CostOfJob) -> tuple[tuple[str, float], ...]:
+    """Return by how much each collective makes a token dearer, the largest change first; () where a job is silent."""
+    if not base.parts or not job.parts:
+        return ()
+    before, after = dict(base.parts), dict(job.parts)
+    grown = {
+        name: (job.token_s * after.get(name, 0.0) - base.token_s * before.get(name, 0.0)) / base.token_s
+        for name in (*before, *after)
+    }
+    return tuple(sorted(grown.items(), key=lambda each: -abs(each[1])))
+
+
+def _parts_words(parts: Sequence[tuple[str, float]]) -> str:
+    named = [f"{name} {100 * share:+.1f} %" for name, share in parts[:_MOST_PARTS] if abs(share) >= _LEAST_PART]
+    return f" ({', '.join(named)})" if named else ""

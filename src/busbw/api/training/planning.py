@@ -7,7 +7,7 @@ from msgspec import structs
 
 from busbw.base.errors import InputError
 from busbw.base.text import counted, listed
-from busbw.facts.platforms import all_platforms, facts_of_gpus, find_platform
+from busbw.facts.platforms import facts_of_gpus, find_platform, platforms_with
 from busbw.facts.workloads import shipped_workloads
 from busbw.judge.explaining.series import StatedFacts
 from busbw.judge.explaining.sources import Logged, series_of_import, series_of_run
@@ -116,7 +116,9 @@ def named_machine(
 ) -> TrainMachine:
     """Return a platform by any of its names, ready to be asked. Raises InputError for one that there is not."""
     site = site_files()
-    return machine_of(find_platform(name, site).platform, facts_of_gpus(all_platforms(site)), measured, leaf_nodes)
+    found = find_platform(name, site).platform
+    alike = platforms_with(found.match.gpu_names, site)
+    return machine_of(found, facts_of_gpus(alike), measured, leaf_nodes)
 
 
 def _measured(name: str, here: Platform) -> tuple[MeasuredCollective, ...]:

@@ -31,6 +31,8 @@ class ProxyRequest:
     layout: str | None = None
     device: ProxyDevice | None = None
     steps: int = 20
+    # A step as one CUDA graph.
+    graph: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,7 +54,7 @@ def train_proxy(request: ProxyRequest, say: Callable[[str], None]) -> Proxied:
     if request.layout is not None:
         job = replace(job, configuration=changed_layout(request.layout, job.configuration))
     directory = request.directory.absolute()
-    plan = proxy_plan(job, steps=request.steps, device=request.device, directory=str(directory))
+    plan = proxy_plan(job, steps=request.steps, device=request.device, directory=str(directory), graph=request.graph)
     if ranks is not None:
         training.become_rank(plan)
     check_new_folder(directory)

@@ -18,7 +18,7 @@ from busbw.train.job_steps import job_steps
 from busbw.train.overlap import trace_share
 from busbw.train.planning import job_of
 from busbw.train.reading import documents, inspector, kineto
-from busbw.train.reading.reader import StepReader
+from busbw.train.reading.reader import PrintedMean, StepReader
 from busbw.train.reading.rows import StepRows
 from busbw.train.stated import StatedJob, network_share, stated_work
 from busbw.train.step_times import training_log
@@ -155,13 +155,7 @@ def _of_log(blocks: Iterator[bytes], given: StepWork, source: str, stated: State
     if rows is not None:
         log = _of_rows(rows, work, source, reader.garbled(), notes)
     elif reader.mean is not None:
-        mean = documents.RunMean(
-            runtime_s=reader.mean.runtime_s,
-            steps=max(1, round(reader.mean.runtime_s * reader.mean.steps_per_s)),
-            flops_per_step=None,
-            losses=0,
-        )
-        log = _of_mean(mean, work, source, 0)
+        log = _of_mean(_mean_of(reader.mean), work, source, 0, reader.mean.steps_per_s)
     else:
         raise _nothing(reader, source)
     return replace(log, bytes_read=reader.lines.bytes, lines_read=reader.lines.lines)
@@ -217,25 +211,42 @@ def _of_rows(
     )
 
 
-def _of_mean(mean: documents.RunMean, work: StepWork, source: str, size_bytes: int) -> TrainingLog:
-    """Return a log that has one time for the whole run."""
-    step_s = mean.runtime_s / mean.steps
+def _mean_of(said: PrintedMean) -> documents.RunMean:
+    rate = said.steps_per_s
+    steps = max(1, round(said.runtime_s * rate.value))
+    return documents.RunMean(runtime_s=said.runtime_s, steps=steps, flops_per_step=None, losses=0)
+
+
+def _of_mean(
+    mean: documents.RunMean, work: StepWork, source: str, size_bytes: int, rate: ScalingEstimate | None = None
+) -> TrainingLog:
+    """Return a log that has one time for the whole run. `rate`: steps a second, where the steps are not told."""
+    mean_s = ScalingEstimate(value=mean.runtime_s / mean.steps)
+    if rate is not None and rate.low and rate.high and mean.runtime_s * (rate.high - rate.low) >= 1:
+        # Its digits leave more than one number of steps.
+        mean_s = ScalingEstimate(value=1 / rate.value, low=1 / rate.high, high=1 / rate.low, basis="digits")
+    step_s = mean_s.value
     if work.flops_per_step is None and mean.flops_per_step is not None:
         work = replace(
             work,
             flops_per_step=mean.flops_per_step,
             sources=(*work.sources, ("flops_per_step", f"{source}: total_flos")),
         )
-    words = f"{format_time(step_s)} a step on average over the run of {format_time(mean.runtime_s)}"
+    interval = (
+        f" ({format_time(mean_s.low)} to {format_time(mean_s.high)} by its digits)"
+        if mean_s.low and mean_s.high
+        else ""
+    )
+    words = f"{format_time(step_s)} a step{interval} on average over the run of {format_time(mean.runtime_s)}"
     return TrainingLog(
         source=source,
         program="Hugging Face Trainer",
         basis="mean",
         basis_words="train_runtime over the steps of the run",
-        planned_steps=mean.steps,
+        planned_steps=mean.steps if mean_s.low is None else None,
         columns=StepColumns(numbers=(), times_s=(), lines=()),
         work=work,
-        mean_step_s=ScalingEstimate(value=step_s),
+        mean_step_s=mean_s,
         throughput=StepThroughput(
             missing=("steady steps and throughput, from an average with pauses in it: give the log of the job",)
         ),

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Literal
 
+from busbw.api.loading import find_stored, read
 from busbw.api.training.reading import read_source
 from busbw.base.errors import InputError
 from busbw.base.value import Integer, Value
@@ -11,6 +12,8 @@ from busbw.model.scaling import Axis, ScalingEstimate, ScalingReport
 from busbw.model.train.reading import StepWork, TrainingLog
 from busbw.model.train.trace import TraceShare
 from busbw.store import sources
+from busbw.store.files import is_file
+from busbw.train.replayed_jobs import Replay, check_alike, replay_in, replayed_job, with_replays
 from busbw.train.scaling import TOKENS_PER_S, ScaleQuestion, StepResult, of_table, train_scaling
 
 _HEAD_BYTES = 65_536
@@ -19,7 +22,8 @@ _HEAD_BYTES = 65_536
 class TrainScaleRequest(Value, kw_only=True, frozen=True):
     """What is asked for. None and () leave it to what was read."""
 
-    # Logs as `busbw train read` reads them, and tables: gpus, step_s, tokens_per_s, seqlen, gbs, ...
+    # Logs as `busbw train read` reads them, tables (gpus, step_s, tokens_per_s, seqlen, gbs, ...), and stored runs in
+    # which a step was replayed.
     sources: tuple[str, ...]
     kind: Literal["strong", "weak"] | None = None
     axis: Axis | None = None
@@ -30,13 +34,20 @@ class TrainScaleRequest(Value, kw_only=True, frozen=True):
     global_batch: Integer | None = None
     # Published differences without times, as "EOS=-2.3" in percent.
     differences: tuple[str, ...] = ()
+    # Stored runs in which the step of a log was replayed, which says nothing of its communication itself.
+    replays: tuple[str, ...] = ()
 
 
 def train_scale(asked: TrainScaleRequest) -> ScalingReport:
     """Return the figure of what is asked for. Raises InputError for what cannot be read or stand in one figure."""
     if not asked.sources:
         raise InputError("no job to draw", hint="busbw train scale LOG..., or a table: gpus, step_s")
-    results = [result for source in asked.sources for result in _results(source, asked)]
+    runs = {source: _replay(source) for source in asked.sources if _is_run(source)}
+    check_alike(tuple(runs.values()))
+    jobs: list[StepResult] = []
+    for source in asked.sources:
+        jobs += (replayed_job(runs[source]),) if source in runs else _results(source, asked)
+    results = with_replays(jobs, [_replay(name) for name in asked.replays])
     question = ScaleQuestion(
         kind=asked.kind,
         axis=asked.axis,
@@ -63,7 +74,7 @@ def _results(source: str, asked: TrainScaleRequest) -> tuple[StepResult, ...]:
     if source == sources.STDIN or not is_table(first[:_HEAD_BYTES].decode("utf-8", "replace")):
         if source == sources.STDIN:
             raise InputError("a job from standard input has no name in a figure", hint="write it to a file")
-        return (_of_log(source, asked),)
+        return (job_of_log(source, asked),)
     if len(first) > MOST_BYTES:
         raise InputError(f"a table of more than {MOST_BYTES // 2**20} MiB", where=source)
     text = first.decode("utf-8", "replace")
@@ -81,7 +92,17 @@ def _results(source: str, asked: TrainScaleRequest) -> tuple[StepResult, ...]:
     return of_table(steps, throughputs)
 
 
-def _of_log(source: str, asked: TrainScaleRequest) -> StepResult:
+def _is_run(source: str) -> bool:
+    return source != sources.STDIN and not is_file(Path(source))
+
+
+def _replay(name: str) -> Replay:
+    where = find_stored(name)
+    return replay_in(read(where), where.name)
+
+
+def job_of_log(source: str, asked: TrainScaleRequest) -> StepResult:
+    """Return the job that a log or a trace is of. Raises InputError where it has no steps, or does not say its GPUs."""
     given = StepWork(sequence_length=asked.sequence_length, global_batch=asked.global_batch)
     log = read_source(source, given)
     if isinstance(log, TraceShare):

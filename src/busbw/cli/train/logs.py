@@ -60,14 +60,15 @@ def read(*, as_json: bool, **asked: Any) -> None:  # noqa: ANN401 - as click giv
 @click.option("--sequence", "sequence_length", type=int, metavar="N", help="Tokens of a sequence, where none is told.")
 @click.option("--batch", "global_batch", type=int, metavar="N", help="Sequences of a step, where none is told.")
 @click.option("--difference", "differences", multiple=True, metavar="NAME=PCT", help="A difference published alone.")
+@click.option("--replay", "replays", multiple=True, metavar="RUN", help="The step of a log, replayed: what it exposes.")
 @JSON
 def scale(*, as_json: bool, **asked: Any) -> None:  # noqa: ANN401 - as click gives them
     """Hold training jobs of several sizes against each other: efficiency, and how systems differ.
 
     RUN is a log or a trace that `busbw train read` reads and that says its GPUs, or a table: gpus, step_s,
-    tokens_per_s, seqlen, gbs, and columns that tell lines apart. Numbers stand for all that they could have been
-    rounded from. Where jobs say what communication they wait for, a loss is split by it. What --json
-    prints `busbw report --scaling` draws.
+    tokens_per_s, seqlen, gbs, and columns that tell lines apart; or a stored run of `busbw train run`. Numbers stand
+    for all that they could have been rounded from. Where jobs, or replays of their steps, say what communication they
+    wait for, a loss is split by it. What --json prints `busbw report --scaling` draws.
 
     Exit code 0: told, with notes at most; 1: findings; 2: bad input; 4: nothing can be told beyond the numbers.
     """

@@ -21,6 +21,7 @@ from busbw.cli.options import JSON
 @click.option("--layout", metavar="KEY=N,...", help="Another layout: tp=2,ep=1; zero, micro_batch, global_batch.")
 @click.option("--device", type=click.Choice(("cpu", "gpu")), help="Where [default: GPUs where PyTorch sees any].")
 @click.option("--steps", type=int, default=20, show_default=True, metavar="N", help="Steps of training.")
+@click.option("--graph", is_flag=True, help="Launch a step as one CUDA graph, with experts evenly loaded.")
 @click.option(
     "-o", "directory", required=True, type=click.Path(path_type=Path), metavar="DIR", help="Where its files go."
 )

@@ -10,6 +10,9 @@ ProxyDevice = Literal["cpu", "gpu"]
 # The names of its files, in the folder that it is given.
 PLAN_NAME, LOG_NAME, RESULT_NAME = "plan.json", "train.log", "result.json"
 
+# With a graph so many steps go before it: communicators and libraries have to be there when it is taken.
+EAGER_STEPS = 3
+
 
 class ProxyGroups(Value, kw_only=True, frozen=True):
     """The groups of one kind, by their ranks; every rank is in one of them."""
@@ -42,6 +45,8 @@ class ProxyPlan(Value, kw_only=True, frozen=True):
     gradient_bytes: Integer
     groups: tuple[ProxyGroups, ...]
     steps: Integer
+    # Whether a step is launched as one CUDA graph; then experts follow from a token's place, and are evenly loaded.
+    graph: bool = False
     # How far Adam goes in a step.
     step_factor: float
     seed: Integer

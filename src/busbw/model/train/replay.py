@@ -73,6 +73,9 @@ class StepPlan(Value, kw_only=True, frozen=True):
     order: str
     # Micro-batches of a step.
     accumulation: Integer
+    # Tokens of a sequence, and sequences of a step over all ranks; None: planned by a busbw that did not keep them.
+    sequence: Integer | None = None
+    global_batch: Integer | None = None
     calls: tuple[ReplayedCall, ...]
     # Of one rank in a step: computing as it is replayed, its FLOPs before scaling, and the rate it is taken at.
     compute_s: float

@@ -1,1 +1,1 @@
-"""A training step replayed: `moves` orders its calls, `replay` repeats it, over MPI or NCCL."""
+"""A training step replayed: `replay` repeats it, in the order of `busbw.model.train.moves`, over MPI or NCCL."""

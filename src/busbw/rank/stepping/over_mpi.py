@@ -10,8 +10,7 @@ from busbw.model.record import Mismatch
 from busbw.model.train.replay import StepPlan
 from busbw.rank.attribution import Buffers, make_exchange
 from busbw.rank.mpi_bench import MpiBench
-from busbw.rank.stepping.moves import core_moves
-from busbw.rank.stepping.replay import Stepper, mismatch_of
+from busbw.rank.stepping.replay import Stepper, core_moves, mismatch_of
 
 
 def stepper_of(bench: MpiBench, step: StepPlan) -> Stepper:

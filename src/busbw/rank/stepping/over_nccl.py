@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from busbw import _core
 from busbw.model.record import Mismatch
+from busbw.model.train.moves import shortest_ns
 from busbw.model.train.replay import StepPlan
 from busbw.rank.nccl.buffers import NcclBuffers
-from busbw.rank.stepping.moves import core_moves, shortest_ns
-from busbw.rank.stepping.replay import Stepper, mismatch_of
+from busbw.rank.stepping.replay import Stepper, core_moves, mismatch_of
 
 if TYPE_CHECKING:
     from busbw.rank.nccl.bench import NcclBench

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from busbw import _core
 from busbw.model.record import Event, Mismatch, StepsEnded, StepsTaken
+from busbw.model.train.moves import moves_of
 from busbw.model.train.replay import StepPlan
 from busbw.rank.heart import Heart
 from busbw.rank.journal import Journal
@@ -59,6 +60,11 @@ def replay_steps(
         taken += len(times)
         journal.write(_record(times, stepper))
         say(StepsEnded(steps=taken, median_s=median(sorted(one.step_ns * 1e-9 for one in times))))
+
+
+def core_moves(step: StepPlan) -> list[_core.StepMove]:
+    """Return the moves of one step for the loops of the core."""
+    return [_core.StepMove(act=one.act, which=one.which, time_ns=one.time_ns) for one in moves_of(step)]
 
 
 def mismatch_of(found: _core.Mismatch) -> Mismatch | None:

@@ -44,6 +44,8 @@ class Meter:
     """Times calls of one step after the other."""
 
     has_events: bool
+    # Events are nodes of a graph, and hold the times of its last launch.
+    in_graph: bool = False
     _open: list[tuple[CallKind, int, Any, Any]] = field(default_factory=list)
 
     def around(self, kind: CallKind, size_bytes: int, call: Callable[[], None]) -> None:
@@ -55,19 +57,23 @@ class Meter:
     def _moment(self) -> Any:  # noqa: ANN401 - an event, or seconds
         if not self.has_events:
             return time.perf_counter()
-        event = torch.cuda.Event(enable_timing=True)
+        event = torch.cuda.Event(enable_timing=True, **({"external": True} if self.in_graph else {}))
         event.record()
         return event
 
     def taken(self) -> dict[CallKind, CallTally]:
-        """Return the calls since the last time; on GPUs everything must have been waited for."""
+        """Return the calls since the last time, or of the last launch of a graph.
+
+        On GPUs everything must have been waited for.
+        """
         found: dict[CallKind, CallTally] = {}
         for kind, size_bytes, begin, end in self._open:
             tally = found.setdefault(kind, CallTally())
             tally.calls += 1
             tally.size_bytes += size_bytes
             tally.time_s += begin.elapsed_time(end) * 1e-3 if self.has_events else end - begin
-        self._open.clear()
+        if not self.in_graph:
+            self._open.clear()
         return found
 
 

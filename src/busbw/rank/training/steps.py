@@ -8,13 +8,14 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed as dist
 
 from busbw.base.errors import InputError
 from busbw.model import codec
-from busbw.model.train.proxy import LOG_NAME, PLAN_NAME, RESULT_NAME, ProxyCall, ProxyPlan, ProxyResult
+from busbw.model.train.proxy import EAGER_STEPS, LOG_NAME, PLAN_NAME, RESULT_NAME, ProxyCall, ProxyPlan, ProxyResult
 from busbw.rank.training.communication import CallKind, CallTally, Meter, ProcessGroups
 from busbw.rank.training.transformer import Transformer
 from busbw.rank.training.updating import Updater
@@ -60,35 +61,81 @@ def train(plan: ProxyPlan, rank: int, device: torch.device, device_name: str) ->
     dist.all_gather_object(places, _Place(device_name, _settings()))
     log = _Log(plan, device_name) if rank == 0 else None
     steps = []
+    launch = _Launch(model, updater)
     for number in range(1, plan.steps + 1):
-        steps.append(_step(model, updater, _tokens(plan, rank, number)))
+        if plan.graph and number == EAGER_STEPS + 1:
+            launch.capture(_tokens(plan, rank, number))
+        steps.append(_step(launch, _tokens(plan, rank, number)))
         if log is not None:
             log.step(number, steps[-1])
     if log is not None:
         log.finish(_result(plan, places, steps, groups, on_gpu=on_gpu))
 
 
-def _step(model: Transformer, updater: Updater, batches: list[torch.Tensor]) -> _Step:
+class _Launch:
+    """Starts the kernels of a step: one by one, or, once captured, all of them as one CUDA graph."""
+
+    def __init__(self, model: Transformer, updater: Updater) -> None:
+        self.model = model
+        self._updater = updater
+        self._graph: Any = None
+        self._batches: list[torch.Tensor] = []
+        # What is captured later has to have run in the stream that it is captured in.
+        self._stream = torch.cuda.Stream() if model.plan.graph else None
+        self._loss = self._norm = torch.zeros(1)
+
+    def start(self, batches: list[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Start a step; return its loss, of this process's tokens, and the norm of its gradient."""
+        if self._graph is not None:
+            for place, batch in zip(self._batches, batches, strict=True):
+                place.copy_(batch)
+            self._graph.replay()
+        elif self._stream is not None:
+            with torch.cuda.stream(self._stream):
+                self._loss, self._norm = self._all(batches)
+        else:
+            self._loss, self._norm = self._all(batches)
+        return self._loss, self._norm
+
+    def capture(self, batches: list[torch.Tensor]) -> None:
+        """Capture a step, without doing it: from here on it is launched as one graph."""
+        meter = self.model.groups.meter
+        self._batches = [batch.to(self.model.device) for batch in batches]
+        torch.cuda.synchronize()
+        meter.in_graph = True
+        graph = torch.cuda.CUDAGraph()
+        # Threads of NCCL's watchdog ask for events meanwhile.
+        with torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"):
+            self._loss, self._norm = self._all(self._batches)
+        self._graph = graph
+
+    def _all(self, batches: list[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+        plan = self.model.plan
+        loss = torch.zeros(1, device=self.model.device)
+        for batch in batches:
+            part = self.model.loss(batch.to(self.model.device))
+            part.backward()
+            loss += part.detach()
+            self._updater.add()
+        return loss, self._updater.finish(plan.global_batch * plan.sequence)
+
+
+def _step(launch: _Launch, batches: list[torch.Tensor]) -> _Step:
     """Do one step, from when all processes are there until this one's device is done."""
+    model = launch.model
     plan, meter, on_gpu = model.plan, model.groups.meter, model.groups.meter.has_events
     dist.barrier()
     if on_gpu:
         torch.cuda.synchronize()
     begin_s = time.perf_counter()
-    loss = torch.zeros(1, device=model.device)
-    for batch in batches:
-        part = model.loss(batch.to(model.device))
-        part.backward()
-        loss += part.detach()
-        updater.add()
-    tokens = plan.global_batch * plan.sequence
-    norm = updater.finish(tokens)
+    loss, norm = launch.start(batches)
     if on_gpu:
         torch.cuda.synchronize()
     step_s = time.perf_counter() - begin_s
     # Each rank of TP has the whole loss of its tokens.
-    dist.all_reduce(loss)
-    return _Step(step_s, meter.taken(), float(loss) / (plan.tp * tokens), norm)
+    total = loss.clone()
+    dist.all_reduce(total)
+    return _Step(step_s, meter.taken(), float(total) / (plan.tp * plan.global_batch * plan.sequence), float(norm))
 
 
 def _tokens(plan: ProxyPlan, rank: int, step: int) -> list[torch.Tensor]:

@@ -14,6 +14,7 @@ from torch.nn import functional
 
 from busbw.model.train.plan import GroupKind
 from busbw.model.train.proxy import ProxyPlan
+from busbw.model.train.workload import Experts
 from busbw.rank.training.communication import (
     ProcessGroups,
     between_experts,
@@ -155,6 +156,8 @@ class Transformer:
         """Return what each row's experts make of it, weighed by the router; of TP each rank has a part."""
         experts = self.plan.model.experts
         assert experts is not None
+        if self.plan.graph:
+            return self._even_experts(layer, rows, experts)
         weighed = functional.linear(rows, self.weights[f"{layer}.router"].values).float()
         chosen, numbers = weighed.topk(experts.top_k, dim=-1)
         shares = chosen.softmax(-1).to(rows.dtype)
@@ -176,6 +179,23 @@ class Transformer:
         spread = torch.empty_like(home)
         spread = spread.index_copy(0, order, home)
         return (spread.view(*numbers.shape, -1) * shares.unsqueeze(-1)).sum(1)
+
+    def _even_experts(self, layer: int, rows: Tensor, experts: Experts) -> Tensor:
+        """Return the same where a row's experts follow from its place: all sizes are known before, and alike."""
+        number, ep, hidden = experts.number, self.plan.ep, rows.shape[1]
+        own, each = number // ep, rows.shape[0] * experts.top_k // number
+        numbers = (torch.arange(rows.shape[0] * experts.top_k, device=rows.device) % number).view(-1, experts.top_k)
+        weighed = functional.linear(rows, self.weights[f"{layer}.router"].values).float()
+        shares = weighed.gather(1, numbers).softmax(-1).to(rows.dtype)
+        chosen = rows.repeat_interleave(experts.top_k, dim=0).view(each, number, hidden).transpose(0, 1)
+        counts = [own * each] * ep
+        arrived = between_experts(chosen.reshape(-1, hidden), self.groups, counts, counts)
+        parts = arrived.view(ep, own, each, hidden).transpose(0, 1).reshape(own, ep * each, hidden)
+        first = self.groups.place("EP") * own
+        made = torch.stack([self._dense(part, f"{layer}.expert.{first + at}") for at, part in enumerate(parts)])
+        back = made.view(own, ep, each, hidden).transpose(0, 1).reshape(-1, hidden)
+        home = between_experts(back, self.groups, counts, counts).view(number, each, hidden).transpose(0, 1)
+        return (home.reshape(*numbers.shape, hidden) * shares.unsqueeze(-1)).sum(1)
 
     def _counts(self, counts: Tensor, number: int) -> tuple[Tensor, list[int], list[int]]:
         """Return the rows of each sender for each expert here, and how many go to and come from each rank of EP."""

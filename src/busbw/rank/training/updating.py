@@ -47,7 +47,8 @@ class Updater:
 
     def __init__(self, model: Transformer, plan: ProxyPlan, groups: ProcessGroups) -> None:
         self._plan, self._groups, self._device = plan, groups, model.device
-        self._steps = 0
+        # On the device, as a graph has no numbers of the host.
+        self._steps = torch.zeros((), dtype=torch.float64, device=self._device)
         self._kinds = []
         for over, what in (("DP", ""), ("expert-DP", " of experts")):
             weights = tuple(weight for weight in model.weights.values() if weight.over == over)
@@ -79,8 +80,8 @@ class Updater:
                     kind.gradients[begin:end] += weight.values.grad.flatten()
                     weight.values.grad = None
 
-    def finish(self, tokens: int) -> float:
-        """End a step of so many tokens over all ranks: sum, scale, update. Returns the norm of the gradient."""
+    def finish(self, tokens: int) -> Tensor:
+        """End a step of so many tokens over all ranks: sum, scale, update. Returns the norm of the gradient, of one."""
         self._steps += 1
         self._sum_of_routers()
         summed = [self._summed(kind) / tokens for kind in self._kinds]
@@ -90,7 +91,7 @@ class Updater:
         for kind, part in zip(self._kinds, summed, strict=True):
             self._update(kind, part * scale)
             kind.gradients.zero_()
-        return float(norm)
+        return norm
 
     def _sum_of_routers(self) -> None:
         """Sum over TP what each of its ranks has a part of."""

@@ -21,6 +21,9 @@ from busbw.show.scaling_words import (
 Pick = Callable[[ScalingPoint], ScalingEstimate | None]
 
 
+_HIGH_PERCENT = 80.0
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DifferenceTable:
     """How one line lies against another: a row a point, with the difference, its interval, and how many results."""
@@ -64,7 +67,8 @@ def _view(view: Scaling, key: str) -> ScalingFigure:
     share, share_words = _share(view)
     traces = [*_limits(view)] if view.kind == "collective" else []
     traces += [_line(series, number, pick, factor, unit) for number, series in enumerate(view.series)]
-    shares = [_line(series, number, share, 100.0, "%") for number, series in enumerate(view.series)]
+    shares = [*_bands(view, share, 100.0)] if view.kind != "collective" else []
+    shares += [_line(series, number, share, 100.0, "%") for number, series in enumerate(view.series)]
     has_share = any(share(point) is not None for series in view.series for point in series.points)
     rows = list(_rows(view, pick, factor, share))
     names = ("line", AXIS_WORDS[view.axis][1], unit, "+-", "limit (GB/s)", f"{share_words} (%)", "interval", "results")
@@ -109,7 +113,9 @@ def _share(view: Scaling) -> tuple[Pick, str]:
 def _figure(view: Scaling, traces: list[dict[str, Any]], title: str, *, logarithmic: bool) -> Figure:
     counts = [point.at for series in view.series for point in series.points]
     values = [value for trace in traces for value in trace["y"] if value is not None]
-    y_axis = value_axis(title, values) if logarithmic else even_axis(title, [0.0, *values])
+    # Efficiencies that are all high would be one line at the top of an axis from 0.
+    from_zero = view.kind == "collective" or min(values, default=0.0) < _HIGH_PERCENT
+    y_axis = value_axis(title, values) if logarithmic else even_axis(title, [*((0.0,) if from_zero else ()), *values])
     return {"data": traces, "layout": base_layout(count_axis(AXIS_WORDS[view.axis][1], counts), y_axis)}
 
 
@@ -137,6 +143,29 @@ def _line(series: ScalingSeries, number: int, pick: Pick, factor: float, unit: s
         "line": {"color": colour, "width": 2, "dash": dash},
         "marker": {"symbol": symbol, "size": 7, "color": colour, "line": {"color": colour, "width": 1.5}},
     }
+
+
+def _bands(view: Scaling, pick: Pick, factor: float) -> Iterator[dict[str, Any]]:
+    """Yield the intervals of each line as an area behind it; what has none, as the base, is a point of it."""
+    for number, series in enumerate(view.series):
+        found = [(point.at, value) for point in series.points if (value := pick(point)) is not None]
+        known = [
+            (
+                at,
+                factor * (v.low if v.low is not None else v.value),
+                factor * (v.high if v.high is not None else v.value),
+            )
+            for at, v in found
+        ]
+        if len(known) < 2 or all(low == high for _, low, high in known):
+            continue
+        colour = STYLES[number % len(STYLES)][0]
+        yield {
+            "type": "scatter", "mode": "lines", "fill": "toself", "fillcolor": f"{colour}-band", "hoverinfo": "skip",
+            "showlegend": False, "name": legend_name(series.label) or "measured", "line": {"width": 0, "color": colour},
+            "x": [*(at for at, _, _ in known), *(at for at, _, _ in reversed(known))],
+            "y": [*(high for _, _, high in known), *(low for _, low, _ in reversed(known))],
+        }  # fmt: skip
 
 
 def _limits(view: Scaling) -> Iterator[dict[str, Any]]:

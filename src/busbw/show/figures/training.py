@@ -1,4 +1,4 @@
-"""Where the time of a training step goes: what computes, exposed communication, and the pipeline's bubble."""
+"""Where the time of a training step goes: what computes, exposed and hidden communication, the pipeline's bubble."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,33 +6,52 @@ from typing import Any
 
 from busbw.base.text import percent, printable
 from busbw.base.units import format_time, precise_time
-from busbw.model.train.plan import TrainPlan
+from busbw.model.train.plan import StepCollective, TrainPlan
 from busbw.model.train.proxy import ProxyResult
 from busbw.show.figures.axes import STYLES, zero_axis
-from busbw.show.figures.series import Figure, base_layout
+from busbw.show.figures.series import Figure, base_layout, plain
 
 # Lanes of collectives; what is left stands in one.
 _MOST_LANES = 6
 # Less than this of the largest goes there too.
 _LEAST = 0.01
 _LANE = 0.7
+# Of a lane with its line in the legend, and of what stands around all of them.
+_LANE_PX, _FRAME_PX = 36, 150
+
+# From and to, in the unit of the axis.
+Span = tuple[float, float]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepPart:
-    """One kind of thing that a step spends time on."""
+    """One kind of thing that a step spends time on; `hidden_s`: what of it went on beside computing."""
 
     name: str
     time_s: float
+    hidden_s: float = 0.0
+    is_rest: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StepLane:
+    """A line of a figure: what counts for the length of the step, and what lies beside computing."""
+
+    name: str
+    spans: tuple[Span, ...]
+    hidden: tuple[Span, ...] = ()
+    # Whether it is neither computing nor communication, and quiet.
+    is_rest: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepFigure:
-    """The figure with its words."""
+    """Where the time goes, and the share of each part, with their words."""
 
     title: str
     subtitle: str
     figure: Figure
+    share: Figure
 
 
 def planned_step_figure(plan: TrainPlan) -> StepFigure | None:
@@ -42,57 +61,123 @@ def planned_step_figure(plan: TrainPlan) -> StepFigure | None:
         return None
     exposed_s = estimate.inside_s + estimate.outside_s
     parts = [StepPart(name="computing", time_s=estimate.layers_s - estimate.inside_s)]
-    parts += _lanes([(f"{each.collective}, {each.group}", each.exposed_s or 0.0) for each in plan.collectives])
+    parts += main_parts([_planned_part(each) for each in plan.collectives])
     parts += [StepPart(name="bubble", time_s=estimate.bubble_s)] if estimate.bubble_s else []
     what = f"{plan.workload} on {plan.gpus} GPUs of {plan.platform}, {plan.dtype}: by the plan"
     return _figure(parts, estimate.step_s, exposed_s / estimate.step_s, what)
 
 
+def _planned_part(each: StepCollective) -> StepPart:
+    exposed_s = each.exposed_s or 0.0
+    hidden_s = max((each.total_s or 0.0) - exposed_s, 0.0)
+    return StepPart(name=f"{each.collective}, {each.group}", time_s=exposed_s, hidden_s=hidden_s)
+
+
 def measured_step_figure(result: ProxyResult) -> StepFigure:
     """Return where the time of a measured step went."""
-    calls = [(f"{each.collective}, {each.group}", each.time_s) for each in result.calls]
-    waited_s = sum(time_s for _, time_s in calls)
+    calls = [StepPart(name=f"{each.collective}, {each.group}", time_s=each.time_s) for each in result.calls]
+    waited_s = sum(call.time_s for call in calls)
     computing = StepPart(name="computing", time_s=max(0.0, result.median_step_s - waited_s))
     what = f"{result.plan.workload}, {result.plan.dtype}, {result.plan.ranks} ranks: measured, {result.backend}"
-    return _figure([computing, *_lanes(calls)], result.median_step_s, result.communication, what)
+    return _figure([computing, *main_parts(calls)], result.median_step_s, result.communication, what)
 
 
-def _lanes(calls: Sequence[tuple[str, float]]) -> list[StepPart]:
-    """Return collectives by what they expose, those of one name together."""
-    sums: dict[str, float] = {}
-    for name, time_s in calls:
-        sums[name] = sums.get(name, 0.0) + time_s
-    ordered = sorted(((name, time_s) for name, time_s in sums.items() if time_s > 0), key=lambda each: -each[1])
-    shown = [each for each in ordered[:_MOST_LANES] if each[1] >= _LEAST * ordered[0][1]]
-    parts = [StepPart(name=name, time_s=time_s) for name, time_s in shown]
-    rest_s = sum(time_s for _, time_s in ordered[len(shown) :])
-    return [*parts, StepPart(name="others", time_s=rest_s)] if rest_s else parts
+def main_parts(calls: Sequence[StepPart]) -> list[StepPart]:
+    """Return collectives by what they expose, those of one name together, and the small ones as `others`."""
+    sums: dict[str, StepPart] = {}
+    for call in calls:
+        known = sums.get(call.name, StepPart(name=call.name, time_s=0.0))
+        sums[call.name] = _added(call.name, known, call)
+    ordered = sorted((each for each in sums.values() if _total(each) > 0), key=lambda each: -_total(each))
+    shown = [each for each in ordered[:_MOST_LANES] if _total(each) >= _LEAST * _total(ordered[0])]
+    rest = StepPart(name="others", time_s=0.0)
+    for each in ordered[len(shown) :]:
+        rest = _added("others", rest, each)
+    parts = sorted(shown, key=lambda each: (-each.time_s, -each.hidden_s))
+    return [*parts, rest] if _total(rest) else parts
+
+
+def _added(name: str, one: StepPart, other: StepPart) -> StepPart:
+    return StepPart(name=name, time_s=one.time_s + other.time_s, hidden_s=one.hidden_s + other.hidden_s)
+
+
+def _total(part: StepPart) -> float:
+    return part.time_s + part.hidden_s
 
 
 def _figure(parts: Sequence[StepPart], step_s: float, exposed: float, what: str) -> StepFigure:
-    """Return lanes one below the other, each beginning where that above it ends."""
-    traces: list[dict[str, Any]] = []
-    begin_s = 0.0
-    for number, part in enumerate(parts):
-        end_s, middle = begin_s + part.time_s, len(parts) - number - 0.5
-        low, high = middle - _LANE / 2, middle + _LANE / 2
-        colour = STYLES[number % len(STYLES)][0]
-        name = f"{number + 1} {part.name}: {precise_time(part.time_s)}, {percent(part.time_s / step_s)}"
-        traces.append({
-            "type": "scatter", "mode": "lines", "fill": "toself", "fillcolor": colour, "name": printable(name),
-            "hoverinfo": "name", "line": {"color": colour, "width": 1},
-            "x": [begin_s, end_s, end_s, begin_s, begin_s], "y": [low, low, high, high, low],
-        })  # fmt: skip
-        begin_s = end_s
-    lanes = {
-        "type": "linear", "range": [0.0, float(len(parts))], "tickmode": "array", "showgrid": False,
-        "title": {"text": "part", "standoff": 6}, "automargin": True, "zeroline": False,
-        "tickvals": [len(parts) - number - 0.5 for number in range(len(parts))],
-        "ticktext": [str(number + 1) for number in range(len(parts))],
-    }  # fmt: skip
-    layout = base_layout(zero_axis("seconds, each kind together", [begin_s]), lanes)
+    """Return lanes one below the other, each beginning where that above it ends; hidden parts end with computing."""
+    lanes = []
+    begin_s, computing_s = 0.0, parts[0].time_s
+    for part in parts:
+        hidden = ((max(0.0, computing_s - part.hidden_s), computing_s),) if part.hidden_s else ()
+        spans = ((begin_s, begin_s + part.time_s),) if part.time_s else ()
+        lanes.append(StepLane(name=_named(part, step_s), spans=spans, hidden=hidden))
+        begin_s += part.time_s
     return StepFigure(
         title=f"{format_time(step_s)} a step, {percent(exposed)} communication that nothing hides",
         subtitle=what,
-        figure={"data": traces, "layout": layout},
+        figure=lanes_figure(lanes, "seconds, each kind together"),
+        share=share_figure(parts, step_s),
     )
+
+
+def _named(part: StepPart, step_s: float) -> str:
+    if part.hidden_s and not part.time_s:
+        return f"{part.name}: {precise_time(part.hidden_s)}, all of it hidden"
+    hidden = f", {precise_time(part.hidden_s)} hidden" if part.hidden_s else ""
+    return f"{part.name}: {precise_time(part.time_s)}, {percent(part.time_s / step_s)}{hidden}"
+
+
+def share_figure(parts: Sequence[StepPart], step_s: float) -> Figure:
+    """Return the share that each part has of a step, and behind it what of it is hidden, in percent."""
+    lanes = []
+    for part in parts:
+        share, hidden = 100 * part.time_s / step_s, 100 * part.hidden_s / step_s
+        lanes.append(
+            StepLane(
+                name=f"{part.name}: {percent(part.time_s / step_s)}"
+                + (f", {percent(part.hidden_s / step_s)} hidden" if part.hidden_s else ""),
+                spans=((0.0, share),) if share else (),
+                hidden=((share, share + hidden),) if hidden else (),
+                is_rest=part.is_rest,
+            )
+        )
+    return lanes_figure(lanes, "% of a step")
+
+
+def lanes_figure(lanes: Sequence[StepLane], title: str) -> Figure:
+    """Return lanes one below the other, numbered as in their names; what is hidden is paler."""
+    traces: list[dict[str, Any]] = []
+    for number, lane in enumerate(lanes):
+        middle = len(lanes) - number - 0.5
+        colour = "--fig-others" if lane.is_rest else STYLES[number % len(STYLES)][0]
+        name = plain(printable(f"{number + 1} {lane.name}"))
+        if lane.hidden:
+            traces.append(_boxes(lane.hidden, middle, f"{colour}-band", colour, name) | {"showlegend": False})
+        traces.append(_boxes(lane.spans, middle, colour, colour, name))
+    ends = [end for lane in lanes for _, end in (*lane.spans, *lane.hidden)]
+    axis = {
+        "type": "linear", "range": [0.0, float(len(lanes))], "tickmode": "array", "showgrid": False,
+        "title": {"text": "part", "standoff": 6}, "automargin": True, "zeroline": False,
+        "tickvals": [len(lanes) - number - 0.5 for number in range(len(lanes))],
+        "ticktext": [str(number + 1) for number in range(len(lanes))],
+    }  # fmt: skip
+    layout = base_layout(zero_axis(title, ends), axis)
+    layout["height"] = max(layout["height"], _FRAME_PX + _LANE_PX * len(lanes))
+    return {"data": traces, "layout": layout}
+
+
+def _boxes(spans: Sequence[Span], middle: float, fill: str, colour: str, name: str) -> dict[str, Any]:
+    """Return one trace of a box for each span; without any it only has its name."""
+    low, high = middle - _LANE / 2, middle + _LANE / 2
+    across: list[float | None] = []
+    up: list[float | None] = []
+    for begin, end in spans or ((0.0, 0.0),):
+        gap = [None] if across else []
+        across += [*gap, begin, end, end, begin, begin]
+        up += [*gap, low, low, high, high, low]
+    return {
+        "type": "scatter", "mode": "lines", "fill": "toself", "fillcolor": fill, "name": name, "hoverinfo": "name",
+        "line": {"color": colour, "width": 1}, "x": across, "y": up, "legendgroup": name,
+    }  # fmt: skip

@@ -13,7 +13,6 @@ from busbw.show.figures.rank_placement import rank_placement_figure
 from busbw.show.figures.scaling import scaling_figures
 from busbw.show.figures.series import busbw_figure, time_figure
 from busbw.show.figures.spread import spread_figure
-from busbw.show.figures.training import StepFigure
 from busbw.show.page.overview import joints_of
 from busbw.show.page.pictures import ImportSubject, ReportSubject
 from busbw.show.page.section import explanations_of, series_of
@@ -72,11 +71,6 @@ def scaling_svg(views: Sequence[Scaling], theme: Theme) -> str | None:
             [Panel(title=f"{each.title}: {each.share_words}", figure=each.share)] if each.share is not None else []
         )
     return figures_svg("busbw scaling", scaling_figures(views)[0].conditions, panels, theme) if panels else None
-
-
-def step_svg(step: StepFigure, theme: Theme) -> str:
-    """Return where the time of a training step goes."""
-    return figures_svg("busbw train", step.subtitle, [Panel(title=step.title, figure=step.figure)], theme)
 
 
 def _of_one(subject: ReportSubject, wanted: Sequence[FigureName]) -> Iterator[Panel]:

@@ -15,6 +15,7 @@ from busbw.show.figures.drawing import Panel, figures_svg
 from busbw.show.figures.series import BASIS_WORDS, Explanations, Figure, busbw_figure, time_figure
 from busbw.show.figures.spread import rank_layout, rank_numbers, rank_views, spread_figure
 from busbw.show.page.pictures import ReportSubject, pictures_of, svg_address
+from busbw.show.page.step import step_section_of
 from busbw.show.page.summary import curves_of_run, still_of, summary_of
 from busbw.show.reproduce import command_of, with_settings
 from busbw.show.text.autopsy import autopsy_lines
@@ -142,7 +143,10 @@ def section_of(subject: ReportSubject, *, prefix: str, level: int) -> RunSection
     explained = explanations_of(subject)
     findings, conditions = weighed(run), conditions_of(run)
     steps = subject.explained.next_steps if subject.explained is not None else ()
-    summary = summary_of(f"{prefix}summary-busbw", curves_of_run(run, explained), findings, conditions, steps)
+    step = step_section_of(run, explained, prefix=prefix)
+    # Of a step each collective has one size, which makes no curve.
+    curves = curves_of_run(run, explained) if step is None else ()
+    summary = summary_of(f"{prefix}summary-busbw", curves, findings, conditions, steps)
     values = {
         "p": prefix,
         "h": level,
@@ -152,6 +156,7 @@ def section_of(subject: ReportSubject, *, prefix: str, level: int) -> RunSection
         "outcome_words": words.OUTCOMES[run.verdict.outcome],
         "series": series,
         "summary": summary,
+        "step": step.values if step is not None else None,
         "findings": explained_findings(
             (*findings, *(conditions.findings if conditions is not None else ())),
             {item.point: words.point_name(item) for item in run.measurements},
@@ -173,10 +178,10 @@ def section_of(subject: ReportSubject, *, prefix: str, level: int) -> RunSection
         "pictures": pictures_of(subject),
         "explained": subject.explained,
     }
-    figures = dict(_figures(run, series, explained))
+    figures = dict(_figures(run, series, explained)) if step is None else dict(step.figures)
     figures |= {summary.key: summary.figure} if summary.figure is not None else {}
     # What is unpacked by the page itself has no reader without JavaScript.
-    values["stills"] = {} if prefix else {each.key: _still(each, figures) for each in series}
+    values["stills"] = {} if prefix or step is not None else {each.key: _still(each, figures) for each in series}
     values["summary_still"] = None if prefix else still_of(summary)
     if views is not None:
         figures[f"{prefix}ranks-figure"] = {"data": [], "layout": rank_layout()}

@@ -1,7 +1,8 @@
 """Traces of PyTorch's profiler (Kineto): chrome's JSON, `export_chrome_trace` or `tensorboard_trace_handler`.
 
 Events of GPUs are complete ones (`ph` X) in microseconds with `cat` kernel; steps are annotations `ProfilerStep#N`
-(torch/profiler/profiler.py), on the GPU `gpu_user_annotation`, once for each stream. Kernels of NCCL say their group
+(torch/profiler/profiler.py), on the GPU `gpu_user_annotation`, once for each stream; up to 1.11 `cat` is Kernel, and
+steps are of `cat` Operator, on the host alone. Kernels of NCCL say their group
 since PyTorch 2.3: `Process Group Name`, `Process Group Description`, `Group size`, `Collective name` (kineto,
 libkineto; torch/csrc/distributed/c10d/ParamCommsUtils.hpp).
 """
@@ -96,7 +97,8 @@ def read_trace(content: bytes, where: str) -> TracedSteps:
     sound = [each for each in complete if math.isfinite(each.ts) and math.isfinite(each.dur) and 0 <= each.dur < 1e12]
     kernels: dict[str, list[_TraceEvent]] = {}
     for each in sound:
-        if each.cat == "kernel":
+        # PyTorch up to 1.11 writes it with a capital.
+        if each.cat in ("kernel", "Kernel"):
             kernels.setdefault(str(each.pid), []).append(each)
     if not kernels:
         raise InputError(
@@ -147,7 +149,7 @@ def _kernel(event: _TraceEvent, zero_us: float) -> Kernel:
 
 def _steps(events: list[_TraceEvent], zero_us: float) -> tuple[tuple[tuple[int, float, float], ...], bool]:
     """Return the steps, each from its begin to that of the next, and whether they are those of the host."""
-    for cat, of_host in (("gpu_user_annotation", False), ("user_annotation", True)):
+    for cat, of_host in (("gpu_user_annotation", False), ("user_annotation", True), ("Operator", True)):
         spans: dict[int, tuple[float, float]] = {}
         for each in events:
             match = _STEP.fullmatch(each.name) if each.cat == cat else None

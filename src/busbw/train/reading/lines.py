@@ -83,6 +83,17 @@ def marked(block: bytes, mark: bytes, *, most: int = LONGEST_LINE_BYTES) -> Iter
         at = block.find(mark, end)
 
 
+def has_long_line(block: bytes) -> bool:
+    """Whether a block of whole lines has one over the limit."""
+    at = 0
+    while at < len(block):
+        end = block.rfind(b"\n", at, at + LONGEST_LINE_BYTES + 1)
+        if end < 0:
+            return True
+        at = end + 1
+    return False
+
+
 def rank_of(line: bytes) -> int | None:
     """Return the rank that a launcher wrote in front of a line; None: it did not."""
     found = _RANK.match(line)

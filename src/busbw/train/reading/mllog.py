@@ -39,6 +39,9 @@ class _MlperfEvent(msgspec.Struct):
     metadata: Any = None
 
 
+_EVENTS = msgspec.json.Decoder(_MlperfEvent)
+
+
 @dataclass(slots=True)
 class MlperfEvents:
     """What the events of a log say of steps."""
@@ -55,6 +58,8 @@ class MlperfEvents:
 
     def look(self, block: bytes, first_line: int, settings: PrintedSettings) -> None:
         """Take the events of a block of whole lines."""
+        if self._look_at_all(block, first_line, settings):
+            return
         line, counted = first_line, 0
         for start, text in marked(block, _MARK, most=_LONGEST_EVENT_BYTES):
             line += block.count(b"\n", counted, start)
@@ -68,6 +73,19 @@ class MlperfEvents:
                 continue
             self.events += 1
             self._take(event, line, rank_of(text), settings)
+
+    def _look_at_all(self, block: bytes, first_line: int, settings: PrintedSettings) -> bool:
+        """Take a block of nothing but events, all at once; False: it is no such block."""
+        if not block.startswith(_MARK) or block.count(b"\n" + _MARK) + 1 != block.count(b"\n"):
+            return False
+        try:
+            events = _EVENTS.decode_lines(block.replace(_MARK, b"{"))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return False
+        self.events += len(events)
+        for line, event in enumerate(events, start=first_line):
+            self._take(event, line, None, settings)
+        return True
 
     def _take(self, event: _MlperfEvent, line: int, rank: int | None, settings: PrintedSettings) -> None:
         if event.key in _SETTINGS and (number := _number(event.value)) is not None:

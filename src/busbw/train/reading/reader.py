@@ -1,9 +1,13 @@
 """A log of a training job, read block by block: its steps in whatever form, and the settings that it prints."""
 
+import math
 import re
+from array import array
 from dataclasses import dataclass, field
 
 from busbw.base.errors import InputError
+from busbw.formats.arithmetic import printed
+from busbw.model.scaling import ScalingEstimate
 from busbw.train.reading.bars import ProgressBars
 from busbw.train.reading.lines import LineBlocks, marked, rank_of
 from busbw.train.reading.mllog import MlperfEvents
@@ -16,6 +20,9 @@ _MEAN = re.compile(
     rb"['\"]train_runtime['\"]: '?(?P<runtime>\d{1,12}(?:\.\d{1,12})?)'?,.{0,200}?"
     rb"['\"]train_steps_per_second['\"]: '?(?P<rate>\d{1,9}(?:\.\d{1,12})?)"
 )
+# Megatron-Bridge prints it above each line of a step, and so does NeMo built on it (training/utils/train_utils.py).
+_BRIDGE_MARK = b"TFLOP/s/GPU"
+_BRIDGE = re.compile(rb"GPU utilization: (\d{1,9}(?:\.\d{1,9})?) ?(?:MODEL_)?TFLOP/s/GPU")
 # Fewer steps of a second program are a quotation, not a second job.
 _LEAST_OF_A_JOB = 3
 
@@ -25,7 +32,8 @@ class PrintedMean:
     """What Hugging Face's Trainer prints at its end: seconds of the run, and steps a second, of the steps planned."""
 
     runtime_s: float
-    steps_per_s: float
+    # With what its digits leave open: since 2025 there are four of them.
+    steps_per_s: ScalingEstimate
     line: int
 
 
@@ -39,6 +47,8 @@ class StepReader:
     bars: ProgressBars = field(default_factory=ProgressBars)
     events: MlperfEvents = field(default_factory=MlperfEvents)
     mean: PrintedMean | None = None
+    # TFLOP/s of a GPU that stand on lines of their own.
+    tflops: "array[float]" = field(default_factory=lambda: array("d"))
     # The form that every line of the last block had; None: it had others.
     _dense: StepRows | None = None
     _rows: tuple[StepRows, ...] = field(default_factory=lambda: tuple(StepRows(form=form) for form in STEP_FORMS))
@@ -73,16 +83,24 @@ class StepReader:
                 counted = start
                 rows.take(text, line, rank_of(text))
             self._bounded(rows)
+        if _BRIDGE_MARK in block and len(self.tflops) < MOST_STEPS:
+            self.tflops.extend(map(float, _BRIDGE.findall(block)))
         self.settings.look(block, first_line)
         self.bars.look(block, first_line)
         self.events.look(block, first_line, self.settings)
+        self._look_for_mean(block, first_line)
+        self.lines.lines += block.count(b"\n")
+
+    def _look_for_mean(self, block: bytes, first_line: int) -> None:
         for start, text in marked(block, _MEAN_MARK):
             match = _MEAN.search(text)
-            if match is not None and float(match["runtime"]) > 0:
-                line = first_line + block.count(b"\n", 0, start)
-                rate = float(match["rate"])
-                self.mean = PrintedMean(runtime_s=float(match["runtime"]), steps_per_s=rate, line=line)
-        self.lines.lines += block.count(b"\n")
+            rate = printed(match["rate"].decode()) if match is not None else None
+            if match is not None and rate is not None and rate.low > 0 and float(match["runtime"]) > 0:
+                self.mean = PrintedMean(
+                    runtime_s=float(match["runtime"]),
+                    steps_per_s=ScalingEstimate(value=rate.value, low=rate.low, high=rate.high, basis="digits"),
+                    line=first_line + block.count(b"\n", 0, start),
+                )
 
     def _bounded(self, rows: StepRows) -> None:
         if len(rows.numbers) > MOST_STEPS:
@@ -105,6 +123,8 @@ class StepReader:
                 hint="give the log of each job by itself",
             )
         best = max(found, key=lambda rows: (rows.form.weight, len(rows.numbers)), default=None)
+        if best is not None and len(self.tflops) == len(best.numbers) and all(map(math.isnan, best.tflops)):
+            best.tflops = self.tflops
         return best if best is not None else self.bars.rows()
 
     def garbled(self) -> tuple[int, int]:

@@ -5,8 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from busbw.train.reading.lines import LONGEST_LINE_BYTES, has_ranks
-from busbw.train.reading.step_forms import StepForm, decimals, stamp_of
+import msgspec
+
+from busbw.train.reading.lines import has_long_line, has_ranks
+from busbw.train.reading.step_forms import StepForm, decimals, stamps_of
 
 NO_RANK = -1
 _WHOLE = ("totals", "batches", "consumed")
@@ -17,6 +19,7 @@ MOST_STEPS = 5_000_000
 
 
 _NO_NUMBER = float("nan")
+_FLOATS, _WHOLES = msgspec.json.Decoder(list[float]), msgspec.json.Decoder(list[int])
 _N = TypeVar("_N", int, float)
 
 
@@ -73,27 +76,34 @@ class StepRows:
         if len(self.numbers) <= _MOST_FOR_DIGITS:
             self.decimals = min(self.decimals, max(decimals(text), 0))
         if self.form.has_stamp:
-            self.stamps.append(stamp_of(line) or _NO_NUMBER)
+            self.stamps.append(next(iter(stamps_of(line)), None) or _NO_NUMBER)
         for name in self.form.more:
             self._more(name, match[name] if name in pattern.groupindex else None)
         return True
 
     def take_block(self, block: bytes, first_line: int) -> bool:
         """Take a block of whole lines each of which is a step of one rank, all at once; False: it is no such block."""
-        count, pattern = block.count(b"\n"), self.form.patterns[0]
-        if self.form.has_stamp or not count or block.count(self.form.mark) != count or has_ranks(block):
+        count = block.count(b"\n")
+        if not count or block.count(self.form.mark) != count or has_ranks(block):
             return False
-        if max(map(len, block.split(b"\n"))) > LONGEST_LINE_BYTES:
+        if has_long_line(block):
             return False
-        found = pattern.findall(block)
-        if len(found) != count:
+        stamps = stamps_of(block) if self.form.has_stamp else []
+        if self.form.has_stamp and len(stamps) != count:
+            return False
+        for pattern in self.form.patterns:
+            found = pattern.findall(block)
+            if len(found) == count:
+                break
+        else:
             return False
         columns = dict(
             zip(sorted(pattern.groupindex, key=pattern.groupindex.__getitem__), zip(*found, strict=True), strict=True)
         )
-        values = columns["value"]
-        self.numbers.extend(map(int, columns["step"]))
-        self.values.extend(map(float, values))
+        values = _plain(columns["value"])
+        self.stamps.extend(_NO_NUMBER if stamp is None else stamp for stamp in stamps)
+        self.numbers.extend(_wholes(columns["step"]))
+        self.values.extend(_floats(values))
         self.lines.extend(range(first_line, first_line + count))
         self.ranks.extend(array("q", [NO_RANK]) * count)
         if len(self.numbers) - count < _MOST_FOR_DIGITS:
@@ -101,9 +111,9 @@ class StepRows:
         for name in self.form.more:
             texts = columns.get(name, (b"",) * count)
             if name in _WHOLE:
-                _extend(getattr(self, name), texts, int, 0)
+                _extend(getattr(self, name), texts, _wholes, 0)
             else:
-                _extend(getattr(self, name), texts, float, _NO_NUMBER)
+                _extend(getattr(self, name), _plain(texts), _floats, _NO_NUMBER)
         return True
 
     def add(
@@ -140,14 +150,38 @@ class StepRows:
         return self
 
 
-def _extend(column: "array[_N]", texts: Sequence[bytes], read: Callable[[bytes], _N], nothing: _N) -> None:
+def _plain(texts: Sequence[bytes]) -> Sequence[bytes]:
+    """Return numbers without the commas between their thousands."""
+    joined = b"\n".join(texts)
+    return joined.replace(b",", b"").split(b"\n") if b"," in joined else texts
+
+
+def _floats(texts: Sequence[bytes]) -> Sequence[float]:
+    """Return numbers of their texts; those that JSON has too, as almost all, in one go, which takes a third."""
+    try:
+        return _FLOATS.decode(b"[%b]" % b",".join(texts))
+    except msgspec.DecodeError:
+        return [float(text) for text in texts]
+
+
+def _wholes(texts: Sequence[bytes]) -> Sequence[int]:
+    """Return whole numbers of their texts, in the same way."""
+    try:
+        return _WHOLES.decode(b"[%b]" % b",".join(texts))
+    except msgspec.DecodeError:
+        return [int(text) for text in texts]
+
+
+def _extend(
+    column: "array[_N]", texts: Sequence[bytes], read: Callable[[Sequence[bytes]], Sequence[_N]], nothing: _N
+) -> None:
     """Add what texts say to a column; most columns say the same in every line, or something in each."""
     if texts.count(texts[0]) == len(texts):
-        column.extend(array(column.typecode, [read(texts[0]) if texts[0] else nothing]) * len(texts))
+        column.extend(array(column.typecode, [read(texts[:1])[0] if texts[0] else nothing]) * len(texts))
     elif b"" not in texts:
-        column.extend(map(read, texts))
+        column.extend(read(texts))
     else:
-        column.extend(read(text) if text else nothing for text in texts)
+        column.extend(read((text,))[0] if text else nothing for text in texts)
 
 
 def _batch_of_rate(samples_per_s: float, time_s: float) -> int:

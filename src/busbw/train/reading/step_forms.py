@@ -24,7 +24,10 @@ communication (ms): 42.457993 | loss: 6.058447 | ...`, where communication is wh
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
+
+import msgspec
 
 # A number that a program prints: what else stands there is garbled. Digits are ASCII in patterns of bytes.
 _NUMBER = rb"[-+]?(?:\d{1,18}(?:\.\d{0,24})?(?:[eE][-+]?\d{1,3})?|nan|inf)"
@@ -51,34 +54,74 @@ class StepForm:
     weight: int = 2
 
 
-_MEGATRON = re.compile(
+def _up_to(text: bytes) -> bytes:
+    """Return a pattern of all that stands on a line before `text`: each place is looked at once, and none again."""
+    first, rest = re.escape(text[:1]), re.escape(text[1:])
+    return rb"[^%b\n]*+(?:%b(?!%b)[^%b\n]*+)*+" % (first, first, rest, first)
+
+
+# Patterns begin with a text that is looked for as such: with a choice each place of a log is tried.
+_MEGATRON_STEP = (
     rb"iteration[ \t]{1,20}(?P<step>\d{1,12})/[ \t]{0,20}(?:(?P<totals>\d{1,12})|infinity) \|"
-    rb"(?:[^\n]*?consumed samples:[ \t]{1,20}(?P<consumed>\d{1,18}) \|)?"
-    rb"[^\n]*?elapsed time per iteration \(ms\): (?P<value>" + _NUMBER + rb")(?=[ /|\n]|$)"
-    rb"(?:[^\n]*?throughput per GPU \(TFLOP/s/GPU\): (?P<tflops>" + _NUMBER + rb"))?"
-    # Up to it by what it is not: faster than trying it at each place.
-    rb"(?:[^g\n]*+(?:g(?!lobal batch size:)[^g\n]*+)*+global batch size:[ \t]{1,20}(?P<batches>\d{1,9}))?"
+    rb"(?:[ \t]{0,20}consumed samples:[ \t]{1,20}(?P<consumed>\d{1,18}) \|)?"
+    + _up_to(b"elapsed time per iteration (ms): ")
+    + rb"elapsed time per iteration \(ms\): (?P<value>"
+    + _NUMBER
+    + rb")"
+)
+_MEGATRON_RATE = rb"\| throughput per GPU \(TFLOP/s/GPU\): (?P<tflops>" + _NUMBER + rb")"
+# Field by field, wherever it stands.
+_MEGATRON_BATCH = (
+    rb"(?:[^|\n]*+(?:\|(?! global batch size:)[^|\n]*+)*+\| global batch size:[ \t]{1,20}(?P<batches>\d{1,9}))?"
+)
+_MEGATRON = re.compile(_MEGATRON_STEP + rb"(?=[ |\n]|$)[ \t]{0,20}(?:" + _MEGATRON_RATE + rb")?" + _MEGATRON_BATCH)
+# With a running mean behind a stroke, and other fields before the rate.
+_PRIMUS = re.compile(
+    _MEGATRON_STEP
+    + rb"(?=/)(?=[^|\n]*+(?:\|(?! throughput per GPU)[^|\n]*+)*+(?:"
+    + _MEGATRON_RATE
+    + rb")?)"
+    + _MEGATRON_BATCH
 )
 _NEMO = re.compile(
-    rb"(?:global_batch_size: (?P<batches>\d{1,9}) \| )?"
+    rb"global_batch_size: (?P<batches>\d{1,9}) \| global_step: (?P<step>\d{1,12}) \|"
+    + _up_to(b"train_step_timing in s: ")
+    + rb"train_step_timing in s: (?P<value>"
+    + _NUMBER
+    + rb")(?=[\s|]|$)"
+)
+_NEMO_BY_NAME = re.compile(
     rb'global_step"?[:=]\s?(?P<step>\d{1,12})(?:\.0*)?(?=[, |])'
-    rb'(?:[^\n]*?consumed_samples"?[:=]\s?(?P<consumed>\d{1,18})(?:\.0*)?(?=[,\s|]))?'
-    rb'[^\n]*?train_step_timing in s"?[:=]\s?(?P<value>' + _NUMBER + rb")(?=[\s,\]|}]|$)"
+    rb'(?:[,|] ?"?consumed_samples"?[:=]\s?(?P<consumed>\d{1,18})(?:\.0*)?(?=[,\s|]))?'
+    + _up_to(b"train_step_timing in s")
+    + rb'train_step_timing in s"?[:=]\s?(?P<value>'
+    + _NUMBER
+    + rb")(?=[\s,\]|}]|$)"
 )
 _NEMO_BAR = re.compile(
     rb"[ |](?P<step>\d{1,12})/(?P<totals>\d{1,12}) \[[^\n]{0,2000}?"
     rb"train_step_timing in s=(?P<value>" + _NUMBER + rb")(?=[\s,\]]|$)"
 )
-_DEEPSPEED = re.compile(
-    rb"(?:global_step=|\] \d{1,9}/)(?P<step>\d{1,12}), RunningAvgSamplesPerSec=[^,\n]{1,40}, "
+_DEEPSPEED_RATES = (
+    rb"(?P<step>\d{1,12}), RunningAvgSamplesPerSec=[^,\n]{1,40}, "
     rb"CurrSamplesPerSec=(?P<value>" + _NUMBER + rb")(?=[,\s]|$)"
 )
+_DEEPSPEED = re.compile(rb"global_step=" + _DEEPSPEED_RATES)
+# Up to 0.7.
+_DEEPSPEED_OLD = re.compile(rb"\] \d{1,9}/" + _DEEPSPEED_RATES)
 _DEEPSPEED_PIPE = re.compile(
-    rb"steps?:\s{1,6}(?P<step>\d{1,12})(?:\s{1,3}/\s{1,6}(?P<totals>\d{1,12}))? loss:[^\n]{1,400}?"
-    rb"iter time \(s\): (?P<value>" + _NUMBER + rb")(?: samples/sec: (?P<samples>" + _NUMBER + rb"))?"
+    rb"step(?:s?):\s{1,6}(?P<step>\d{1,12})(?:\s{1,3}/\s{1,6}(?P<totals>\d{1,12}))? loss:"
+    + _up_to(b"iter time (s): ")
+    + rb"iter time \(s\): (?P<value>"
+    + _NUMBER
+    + rb")(?: samples/sec: (?P<samples>"
+    + _NUMBER
+    + rb"))?"
 )
 _TITAN = re.compile(
-    rb"step:\s{0,12}(?P<step>\d{1,12})\s{1,4}loss:[^\n]{1,400}?[tw]ps: (?P<value>\d[\d,]{0,20}(?:\.\d{0,9})?)(?=\s|$)"
+    rb"step:\s{0,12}(?P<step>\d{1,12})\s{1,4}loss:"
+    # tps, in 2024 wps.
+    rb"[^s\n]*+(?:s(?<! [tw]ps)[^s\n]*+)*+s: (?P<value>\d[\d,]{0,20}(?:\.\d{0,9})?)(?=\s|$)"
     rb"(?:\s{1,4}tflops: (?P<tflops>\d[\d,]{0,12}(?:\.\d{0,9})?))?(?:\s{1,4}mfu: (?P<mfu>\d{1,4}(?:\.\d{0,9})?)%)?"
 )
 _MAXTEXT = re.compile(
@@ -95,7 +138,7 @@ STEP_FORMS = (
         program="Megatron-LM",
         mark=b"elapsed time per iteration (ms): ",
         more=("totals", "batches", "consumed", "tflops"),
-        patterns=(_MEGATRON,),
+        patterns=(_MEGATRON, _PRIMUS),
         unit="ms",
         words="elapsed time per iteration, as printed",
         weight=3,
@@ -104,7 +147,7 @@ STEP_FORMS = (
         program="NeMo",
         mark=b"train_step_timing in s",
         more=("totals", "batches", "consumed"),
-        patterns=(_NEMO, _NEMO_BAR),
+        patterns=(_NEMO, _NEMO_BY_NAME, _NEMO_BAR),
         unit="s",
         words="train_step_timing, as printed",
         weight=3,
@@ -158,29 +201,46 @@ STEP_FORMS = (
     StepForm(
         program="DeepSpeed",
         mark=b"CurrSamplesPerSec=",
-        patterns=(_DEEPSPEED,),
+        patterns=(_DEEPSPEED, _DEEPSPEED_OLD),
         unit="samples/s",
         words="global batch over CurrSamplesPerSec",
         has_stamp=True,
         weight=1,
     ),
 )
-_STAMP = re.compile(rb"(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d)[.,](\d{1,6})")
-# A row of a program whose step cannot be told from its start.
+_LONGEST_BEFORE_STAMP = 90
+# To the end of the line, so that the next one is looked at from its beginning.
+_STAMP = re.compile(
+    rb"^[^\n]{0,%d}?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d):(\d\d[.,]\d{1,6})[^\n]*+\n?" % _LONGEST_BEFORE_STAMP, re.MULTILINE
+)
+_FLOATS = msgspec.json.Decoder(list[float])
 _DAYS_BEFORE = (0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334)
 
 
-def stamp_of(line: bytes) -> float | None:
-    """Return the moment in front of a line in seconds of the calendar; None: there is none with parts of a second."""
-    found = _STAMP.search(line, 0, 120)
-    if found is None:
-        return None
-    year, month, day, hour, minute, second = (int(part) for part in found.groups()[:6])
+def stamps_of(lines: bytes) -> list[float | None]:
+    """Return the moment in front of each line that has one, in seconds of the calendar; None: it is no moment.
+
+    Only moments with parts of a second count.
+    """
+    found = _STAMP.findall(lines)
+    if not found:
+        return []
+    # As 105.123 for 05.123, which is no number of JSON's.
+    seconds = b"\n".join(second for _, second in found).replace(b",", b".").replace(b"\n", b",1")
+    starts = [_minute_s(minute) for minute, _ in found]
+    parts = _FLOATS.decode(b"[1%b]" % seconds)
+    return [None if start is None else start + part - 100.0 for start, part in zip(starts, parts, strict=True)]
+
+
+@lru_cache(maxsize=64)
+def _minute_s(text: bytes) -> float | None:
+    """Return the moment at which a minute begins, as `2026-11-21 12:34`; None: there is no such month."""
+    year, month, day, hour, minute = (int(text[at:end]) for at, end in ((0, 4), (5, 7), (8, 10), (11, 13), (14, 16)))
     if not 1 <= month <= 12:
         return None
     leap = (year - (month < 3)) // 4 - (year - (month < 3)) // 100 + (year - (month < 3)) // 400
     days = year * 365 + leap + _DAYS_BEFORE[month - 1] + day
-    return days * 86_400.0 + hour * 3600 + minute * 60 + second + int(found[7]) * 10.0 ** -len(found[7])
+    return days * 86_400.0 + hour * 3600 + minute * 60
 
 
 def decimals(text: bytes) -> int:

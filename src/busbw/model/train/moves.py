@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from busbw import _core
 from busbw.model.train.replay import ReplayedCall, StepPlan
 
 _S_TO_NS = 1e9
@@ -29,11 +28,6 @@ class Move:
     act: Act
     which: int = 0
     time_ns: int = 0
-
-
-def core_moves(step: StepPlan) -> list[_core.StepMove]:
-    """Return the moves of one step for the loops of the core."""
-    return [_core.StepMove(act=one.act, which=one.which, time_ns=one.time_ns) for one in moves_of(step)]
 
 
 def moves_of(step: StepPlan) -> list[Move]:
