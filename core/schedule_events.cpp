@@ -16,6 +16,8 @@ constexpr std::uint64_t most_events = 5'000'000'000;
 constexpr std::uint64_t first_rounds = 64;
 // Periods that differ by less are the same.
 constexpr double same = 1e-3;
+// A period this near to the use of the busiest server is that use.
+constexpr double saturated = 5e-3;
 
 struct Event {
     double time_s;
@@ -213,15 +215,19 @@ EventsResult time_events(const Schedule& schedule, std::uint64_t rounds, Queuein
         events += run.events();
         return end_s;
     };
-    // Three runs of some rounds, half as many more, and as many again, cost less than all rounds.
-    for (std::uint64_t some = first_rounds; skips && some * 9 / 2 < rounds; some *= 2) {
-        const std::uint64_t more = some / 2;
-        const double first_s = end_of(some), second_s = end_of(some + more), third_s = end_of(some + 2 * more);
-        const double period_s = (third_s - second_s) / static_cast<double>(more);
-        const double before_s = (second_s - first_s) / static_cast<double>(more);
-        if (std::abs(period_s - before_s) <= same * period_s && period_s >= used_s * (1 - same)) {
-            const double left = static_cast<double>(rounds - some - 2 * more);
-            return {third_s + left * period_s, events, some + 2 * more, period_s, used_s / period_s};
+    // Three runs of some rounds, twice and three times as many, cost less than all rounds.
+    for (std::uint64_t some = first_rounds; skips && some * 6 < rounds; some *= 2) {
+        const auto each = static_cast<double>(some);
+        const double first_s = end_of(some), second_s = end_of(2 * some), third_s = end_of(3 * some);
+        const double before_s = (second_s - first_s) / each, after_s = (third_s - second_s) / each;
+        const double mean_s = (third_s - first_s) / (2 * each);
+        const double left = static_cast<double>(rounds - 3 * some);
+        // Where a server is always in use its use is the period; a chunk more or less at the end blurs what is seen.
+        if (std::abs(mean_s - used_s) <= saturated * used_s && std::abs(after_s - before_s) <= 4 * saturated * used_s) {
+            return {third_s + left * used_s, events, 3 * some, used_s, 1.0};
+        }
+        if (std::abs(after_s - before_s) <= same * after_s && mean_s > used_s) {
+            return {third_s + left * mean_s, events, 3 * some, mean_s, used_s / mean_s};
         }
     }
     const double end_s = end_of(rounds);

@@ -50,34 +50,68 @@ std::optional<std::size_t> ring_shift(const Schedule& schedule) {
 class Ring {
    public:
     Ring(const Schedule& schedule, std::size_t shift)
-        : size_{schedule.size()}, shift_{shift}, own_{schedule.seconds()}, passed_(size_), ends_(size_, 0.0) {
-        for (std::size_t at = 0; at < size_; ++at) {
-            passed_[at] = schedule.waits()[at][0].latency_s + own_[at];
+        : size_{schedule.size()},
+          shift_{shift},
+          own_(size_ + deep),
+          passed_(size_ + deep),
+          ends_(size_ + deep),
+          next_(size_ + deep) {
+        for (std::size_t at = 0; at < size_ + deep; ++at) {
+            const std::size_t each = (at + deep * size_ - deep) % size_;
+            own_[at] = schedule.seconds()[each];
+            passed_[at] = schedule.waits()[each][0].latency_s + own_[at];
         }
-        next_ = ends_;
+        // The first round waits for nothing.
+        ends_ = own_;
     }
 
-    void step() {
-        const double* from = ends_.data();
-        const std::size_t turned = size_ - shift_;
-        part(from, from + turned, 0, shift_);
-        part(from + shift_, from, shift_, turned);
-        std::swap(ends_, next_);
+    void run(std::uint64_t rounds) {
+        while (rounds > 0) {
+            const bool tiled = shift_ == 1 && rounds >= deep && size_ > 2 * wide;
+            if (tiled) {
+                for (std::size_t begin = 0; begin < size_; begin += wide) {
+                    tile(begin, std::min(wide, size_ - begin));
+                }
+            } else {
+                const std::size_t turned = size_ - shift_;
+                part(deep, deep + turned, shift_);
+                part(deep + shift_, deep, turned);
+            }
+            std::swap(ends_, next_);
+            std::copy_n(ends_.end() - deep, size_ >= deep ? deep : 0, ends_.begin());
+            rounds -= tiled ? deep : 1;
+        }
     }
-    // The first round waits for nothing.
-    void start() { ends_ = own_; }
-    [[nodiscard]] double end() const { return *std::ranges::max_element(ends_); }
+    [[nodiscard]] double end() const { return *std::max_element(ends_.begin() + deep, ends_.end()); }
 
    private:
-    void part(const double* before, const double* peers, std::size_t begin, std::size_t count) {
-        const double* own = own_.data() + begin;
-        const double* passed = passed_.data() + begin;
-        double* into = next_.data() + begin;
+    // A tile is brought so many rounds on while it is in the nearest cache, from as many more of its predecessors. The
+    // last so many stand before the first in each column.
+    static constexpr std::size_t deep = 16, wide = 512;
+
+    static void one_round(const double* from, const double* peers, const double* own, const double* passed, double* to,
+                          std::size_t count) {
         for (std::size_t at = 0; at < count; ++at) {
-            const double mine = before[at] + own[at];
+            const double mine = from[at] + own[at];
             const double theirs = peers[at] + passed[at];
-            into[at] = mine < theirs ? theirs : mine;
+            to[at] = mine < theirs ? theirs : mine;
         }
+    }
+
+    void part(std::size_t at, std::size_t peer, std::size_t count) {
+        one_round(&ends_[at], &ends_[peer], &own_[at], &passed_[at], &next_[at], count);
+    }
+
+    void tile(std::size_t begin, std::size_t count) {
+        std::array<std::array<double, deep + wide>, 2> turns;
+        const std::size_t whole = deep + count;
+        std::copy_n(&ends_[begin], whole, turns[0].begin());
+        for (std::size_t round = 1; round <= deep; ++round) {
+            const double* from = turns[(round - 1) % 2].data();
+            one_round(from + round, from + round - 1, &own_[begin + round], &passed_[begin + round],
+                      turns[round % 2].data() + round, whole - round);
+        }
+        std::copy_n(turns[deep % 2].begin() + deep, count, &next_[begin + deep]);
     }
 
     std::size_t size_;
@@ -199,10 +233,7 @@ StepsResult time_steps(const Schedule& schedule, std::uint64_t rounds, bool skip
     check_rounds(rounds, schedule.size());
     if (const std::optional<std::size_t> shift = ring_shift(schedule); shift.has_value()) {
         Ring ring{schedule, *shift};
-        ring.start();
-        for (std::uint64_t round = 1; round < rounds; ++round) {
-            ring.step();
-        }
+        ring.run(rounds - 1);
         return {ring.end(), rounds, schedule.size()};
     }
     Recurrence all{schedule};
