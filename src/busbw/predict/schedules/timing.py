@@ -115,7 +115,9 @@ def _compiled(schedule: Schedule, rates: LaneRates) -> _core.Schedule:
         for block, work in enumerate(schedule.works):
             for after in work.after:
                 latencies_s = _latencies(schedule, work, after, rates)
-                core.wait(block, _range(after.ranks or work.ranks), after.work, _map(after.rank), after.lag, latencies_s)
+                core.wait(
+                    block, _range(after.ranks or work.ranks), after.work, _map(after.rank), after.lag, latencies_s
+                )
     except ValueError as error:
         raise InputError(f"{schedule.algorithm} over {schedule.ranks} ranks: {error}") from error
     return core

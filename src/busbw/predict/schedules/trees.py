@@ -109,7 +109,13 @@ class _Inside:
 
 
 def _double_tree(
-    algorithm: str, nodes: int, group: int, lanes: int, size_bytes: int, chunks: int, inside: Callable[[_Tree, int], _Inside]
+    algorithm: str,
+    nodes: int,
+    group: int,
+    lanes: int,
+    size_bytes: int,
+    chunks: int,
+    inside: Callable[[_Tree, int], _Inside],
 ) -> Schedule:
     """Return both trees between nodes; `inside` writes what one node does in one of them."""
     draft = Drafting()
@@ -189,7 +195,9 @@ def double_tree(*, nodes: int, gpus: int, ports: int, size_bytes: int, chunks: i
     lanes = lanes_of(nodes, gpus, ports)
     # Where each GPU heads a lane, g lanes pass 2(g-1) chunks each way over the links of a GPU; else two a lane.
     flows = max(1, 2 * (gpus - 1) if lanes == gpus else 2 * lanes)
-    via = Via(link="nvlink", share=Fraction(1, 2 * flows), out=Fraction(2, max(2, flows)), into=Fraction(2, max(2, flows)))
+    via = Via(
+        link="nvlink", share=Fraction(1, 2 * flows), out=Fraction(2, max(2, flows)), into=Fraction(2, max(2, flows))
+    )
 
     def inside(tree: _Tree, node: int) -> _Inside:
         head = node * gpus
