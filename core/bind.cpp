@@ -14,6 +14,7 @@
 #include "bind_mpi.hpp"
 #include "bind_nccl.hpp"
 #include "bind_pairs.hpp"
+#include "bind_schedule.hpp"
 #include "buffer.hpp"
 #include "ceiling.hpp"
 #include "clock.hpp"
@@ -397,6 +398,7 @@ NB_MODULE(_core, module) {
     bind_logs(module);
     bind_nccl(module);
     bind_pairs(module);
+    bind_schedule(module);
     module.def("make_exchange_on_gpu", make_exchange<GpuMemory>, "mpi"_a, "geometry"_a, "handles"_a, "send"_a,
                "receive"_a, "element_bytes"_a, "window"_a, nb::keep_alive<0, 1>(), nb::keep_alive<0, 4>(),
                nb::keep_alive<0, 5>());

@@ -23,6 +23,8 @@ from busbw.model.predict.prediction import (
     PredictedCall,
     PredictedSize,
     Prediction,
+    SimulatedCall,
+    Tier,
 )
 from busbw.predict.calibrating import Calibration, calibrated, calibration_of
 from busbw.predict.cells import read_cells
@@ -31,6 +33,7 @@ from busbw.predict.closed import CannotTellError, MachineClass, band_of, groups_
 from busbw.predict.fitting import CellGroup
 from busbw.predict.graphs import MOST_BYTES, graphs_as_stated, graphs_of_file, graphs_of_log, graphs_of_plans
 from busbw.predict.nccl import choice
+from busbw.predict.tiers import ScheduleTier, simulated
 from busbw.stats.distributions import median
 from busbw.store.files import read_bounded
 from busbw.topo.origins.from_platform import map_gap
@@ -64,6 +67,8 @@ class PredictRequest:
     calibrate: Path | None = None
     # As `nic=800G,nics=16`.
     what_if: tuple[str, ...] = ()
+    # None: the cheapest that models what was asked.
+    tier: Tier | None = None
 
 
 _FASTEST = "the fastest that is predicted, of those that were measured on such machines where any was"
@@ -93,12 +98,15 @@ def predict(asked: PredictRequest) -> Prediction:
     stated = _given_start(asked)
     calibration = _calibration(asked, machine)
     changes = changes_of(asked.what_if)
+    if asked.tier == "closed" and changes is not None and changes.takes_schedules:
+        raise InputError(f"the closed form cannot tell {changes.words}", where="--tier closed", hint="--tier steps")
     rows, notes = [], [f"calibrated: {words}" for words in calibration.words] if calibration is not None else []
     for nodes in asked.nodes:
         start = stated or (_planned_start(found, machine) if nodes == 1 else None)
         settled = _Settled(
-            machine=machine, found=found, wanted=wanted, release=release, calibration=calibration, changes=changes
-        )
+            machine=machine, found=found, wanted=wanted, release=release, calibration=calibration, changes=changes,
+            tier=asked.tier,
+        )  # fmt: skip
         rows += [_row(settled, asked, nodes, size, start) for size in asked.sizes_bytes]
     told = [row for row in rows if row.expected is not None]
     if any(row.choice is None for row in told) and wanted is None:
@@ -116,6 +124,7 @@ def predict(asked: PredictRequest) -> Prediction:
         collective=asked.collective,
         gpus=machine.rates.gpus,
         release=release,
+        beside=asked.tier if asked.tier != "closed" else None,
         rows=tuple(rows),
         notes=(*notes, *machine.rates.assumptions),
     )
@@ -160,6 +169,7 @@ class _Settled:
     release: str
     calibration: Calibration | None
     changes: Changes | None
+    tier: Tier | None
 
 
 def _calibration(asked: PredictRequest, machine: MachineClass) -> Calibration | None:
@@ -193,6 +203,7 @@ def _row(settled: _Settled, asked: PredictRequest, nodes: int, size_bytes: int, 
             cannot=f"NCCL {release} would take {by}, which nobody has published of such machines",
         )
     changed, cannot = _changed(settled, expected, asked.collective)
+    simulation, cannot_simulate = _simulated(settled, expected, asked.collective)
     return PredictedSize(
         nodes=nodes,
         size_bytes=size_bytes,
@@ -202,7 +213,26 @@ def _row(settled: _Settled, asked: PredictRequest, nodes: int, size_bytes: int, 
         choice=chosen,
         changed=changed,
         cannot_change=cannot,
+        simulated=simulation,
+        cannot_simulate=cannot_simulate,
     )
+
+
+def _simulated(settled: _Settled, expected: PredictedCall, collective: str) -> tuple[SimulatedCall | None, str | None]:
+    """Return what a schedule makes of the call, where that was asked for, or why it cannot be told."""
+    if settled.tier in (None, "closed"):
+        return None, None
+    try:
+        return simulated(
+            settled.machine,
+            nodes=expected.nodes,
+            collective=collective,
+            algorithm=expected.algorithm,
+            size_bytes=expected.size_bytes,
+            tier="steps" if settled.tier == "steps" else "events",
+        ), None
+    except CannotTellError as error:
+        return None, str(error)
 
 
 def _changed(settled: _Settled, expected: PredictedCall, collective: str) -> tuple[ChangedCall | None, str | None]:
@@ -210,7 +240,8 @@ def _changed(settled: _Settled, expected: PredictedCall, collective: str) -> tup
     if settled.changes is None:
         return None, None
     try:
-        return changed_call(settled.machine, expected, collective, settled.changes), None
+        tier: ScheduleTier = "events" if settled.tier == "events" else "steps"
+        return changed_call(settled.machine, expected, collective, settled.changes, tier=tier), None
     except CannotTellError as error:
         return None, str(error)
 

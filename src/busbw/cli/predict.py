@@ -40,7 +40,15 @@ _PROTOCOLS: dict[str, Protocol] = {"ll": "LL", "ll128": "LL128", "simple": "Simp
     help="NCCL's channels as stated: count x GB/s within/between nodes.",
 )
 @click.option(
-    "--what-if", multiple=True, metavar="KEY=VALUE,...", help="nic=800G, nics=16, oversubscription=2, nvls=off."
+    "--what-if",
+    multiple=True,
+    metavar="KEY=VALUE,...",
+    help="nic=800G, nics=16, oversubscription=2, leaf=16, nvls=off, slow-nic=node7:0.5.",
+)
+@click.option(
+    "--tier",
+    type=click.Choice(("closed", "steps", "events")),
+    help="How times are told [default: the cheapest that models what is asked].",
 )
 @click.option("--calibrate", type=click.Path(path_type=Path), metavar="FILE.csv", help="1 to 8 cells of this machine.")
 @click.option("--against", type=click.Path(path_type=Path), metavar="FILE.csv", help="Hold measured cells against it.")

@@ -2,12 +2,16 @@
 
 What both predictions share cancels. What is left: whether the pipeline fills in the same time or over the same size
 when rates change (both ends are computed), how much of the traffic a blocking spine meets (none, or all of it), and,
-where another part limits than before or another algorithm is used, the spread of both constants.
+where another part limits than before or another algorithm is used, the spread of both constants. A slow NIC, or leaves
+of a known size, take a schedule: step by step, or event by event; both ends of what is not said of the network are
+computed.
 """
 
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from msgspec import structs
 
@@ -15,10 +19,21 @@ from busbw.base.errors import InputError
 from busbw.model.limit import NodeRates, Rate
 from busbw.model.predict.prediction import ChangedCall, PredictedCall
 from busbw.predict.closed import MachineClass, predicted
+from busbw.predict.schedules.leaves import Leaves, Placement, Routing
+from busbw.predict.schedules.timing import SlowNic
+from busbw.predict.tiers import USUAL, Conditions, ScheduleTier, simulated
+
+Name = TypeVar("Name", bound=str)
 
 _RATE = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,3})?)G", re.ASCII)
 _NUMBER = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,3})?", re.ASCII)
-_HINT = "nic=800G, nics=16, oversubscription=2 or nvls=off, several with commas between"
+_SLOW = re.compile(r"node([0-9]{1,6}):(0\.[0-9]{1,4}|1)", re.ASCII)
+_HINT = "nic=800G, nics=16, oversubscription=2, nvls=off or slow-nic=node7:0.5, several with commas between"
+_LEAF_HINT = "oversubscription=2,leaf=16, and routing=static or adaptive, placement=ordered or scattered where known"
+_ROUTINGS: dict[str, Routing] = {"adaptive": "adaptive", "static": "static"}
+_PLACEMENTS: dict[str, Placement] = {"ordered": "in order", "scattered": "scattered"}
+_KEYS = ("nic", "nics", "oversubscription", "nvls", "slow-nic", "leaf", "routing", "placement")
+_MOST_OF_A_LEAF = 1024
 # Of a constant that one document tells: the spread of networks among each other.
 _UNTOLD_SPREAD = 0.061
 _NINETY = 1.645
@@ -35,6 +50,17 @@ class Changes:
     nics: int | None = None
     oversubscription: float | None = None
     without_nvls: bool = False
+    # One NIC of one node.
+    slow: SlowNic | None = None
+    # Nodes of a leaf; None: nothing is known of leaves. Of it and of what follows None takes both ends.
+    leaf: int | None = None
+    routing: Routing | None = None
+    placement: Placement | None = None
+
+    @property
+    def takes_schedules(self) -> bool:
+        """Return whether the closed form cannot tell what these changes do."""
+        return self.slow is not None or self.leaf is not None
 
 
 def changes_of(texts: tuple[str, ...]) -> Changes | None:
@@ -45,17 +71,47 @@ def changes_of(texts: tuple[str, ...]) -> Changes | None:
     asked: dict[str, str] = {}
     for word in words:
         key, given, value = word.partition("=")
-        if not given or key in asked or key not in ("nic", "nics", "oversubscription", "nvls"):
+        if not given or key in asked or key not in _KEYS:
             what = "a second change of its kind" if key in asked else "no change that is known"
             raise InputError(f"{word[:40]!r} is {what}", where="--what-if", hint=_HINT)
         asked[key] = value
+    _check_leaves(asked)
+    leaf = _number(_NUMBER, asked.get("leaf"), "leaf", _MOST_OF_A_LEAF, 1.0)
     return Changes(
         words=", ".join(words),
         nic_Bps=_number(_RATE, asked.get("nic"), "nic", 100_000.0, 1e9 / 8),
         nics=_whole(asked.get("nics")),
         oversubscription=_number(_NUMBER, asked.get("oversubscription"), "oversubscription", _MOST_BLOCKED, 1.0),
         without_nvls=_off(asked.get("nvls")),
+        slow=_slow(asked.get("slow-nic")),
+        leaf=int(leaf) if leaf is not None else None,
+        routing=_named(_ROUTINGS, asked.get("routing"), "routing"),
+        placement=_named(_PLACEMENTS, asked.get("placement"), "placement"),
     )
+
+
+def _check_leaves(asked: dict[str, str]) -> None:
+    lacks = "oversubscription" if "leaf" in asked else "leaf" if {"routing", "placement"} & set(asked) else None
+    if lacks is not None and lacks not in asked:
+        raise InputError(f"the network between leaves is asked for without {lacks}", where="--what-if", hint=_LEAF_HINT)
+
+
+def _slow(text: str | None) -> SlowNic | None:
+    if text is None:
+        return None
+    match = _SLOW.fullmatch(text)
+    share = 0.0 if match is None else float(match[2])
+    if match is None or share <= 0:
+        raise InputError(
+            f"{text[:20]!r} is no slow NIC", where="--what-if", hint="slow-nic=node7:0.5: half of its rate"
+        )
+    return SlowNic(node=int(match[1]), share=share)
+
+
+def _named(known: dict[str, Name], text: str | None, what: str) -> Name | None:
+    if text is not None and text not in known:
+        raise InputError(f"{text[:20]!r} is no {what}", where="--what-if", hint=f"{what}={' or '.join(known)}")
+    return known[text] if text is not None else None
 
 
 def _number(form: "re.Pattern[str]", text: str | None, name: str, most: float, unit: float) -> float | None:
@@ -109,25 +165,31 @@ def _with_nics(machine: MachineClass, rates: NodeRates, changes: Changes, *, blo
     )
 
 
-def changed_call(machine: MachineClass, call: PredictedCall, collective: str, changes: Changes) -> ChangedCall:
+def changed_call(
+    machine: MachineClass, call: PredictedCall, collective: str, changes: Changes, *, tier: ScheduleTier = "steps"
+) -> ChangedCall:
     """Return what the same call would take with the changes, and the ratio of bus bandwidth with its 90 % interval.
 
-    Raises CannotTellError where the changed machine is of a kind that nobody has published.
+    `tier`: by which schedules are timed where the closed form cannot tell. Raises CannotTellError where the changed
+    machine is of a kind that nobody has published, or a schedule lacks what limits.
     """
     before = predicted(
         machine, nodes=call.nodes, collective=collective, size_bytes=call.size_bytes, algorithm=call.algorithm
     )[0]
     ends = [_changed(machine, changes, blocked=False)]
-    if changes.oversubscription is not None:
+    if changes.oversubscription is not None and changes.leaf is None:
         ends.append(_changed(machine, changes, blocked=True))
-    logs, found = [], []
+    logs, found, assumed = [], [], []
     for end in ends:
         algorithm = None if changes.without_nvls and call.algorithm.startswith("nvls") else call.algorithm
         after = predicted(
             end, nodes=call.nodes, collective=collective, size_bytes=call.size_bytes, algorithm=algorithm
         )[0]
         found.append(after)
-        logs += [math.log(before.time_s / time_s) for time_s in _ends_s(before, after)]
+        own = [math.log(before.time_s / time_s) for time_s in _ends_s(before, after)]
+        further = _by_schedule(end, after, collective, changes, tier)
+        logs += [one + log for one in own for log, _ in further]
+        assumed += [words for _, words in further if words]
     reach = _NINETY * _own_spread(before, found)
     middle = (min(logs) + max(logs)) / 2
     return ChangedCall(
@@ -138,7 +200,51 @@ def changed_call(machine: MachineClass, call: PredictedCall, collective: str, ch
         ratio=math.exp(middle),
         low_ratio=math.exp(min(logs) - reach),
         high_ratio=math.exp(max(logs) + reach),
+        tier=tier if changes.takes_schedules else "closed",
+        assumed=tuple(dict.fromkeys(assumed)),
     )
+
+
+def _by_schedule(
+    machine: MachineClass, call: PredictedCall, collective: str, changes: Changes, tier: ScheduleTier
+) -> list[tuple[float, str]]:
+    """Return the logarithms of what slow NICs and leaves leave of a call's bandwidth, and what each assumes.
+
+    Of each there are two: what is lost is added to the call's time, or all of its time grows as the schedule does.
+    """
+    if not changes.takes_schedules:
+        return [(0.0, "")]
+
+    def time_s(conditions: Conditions) -> float:
+        return simulated(
+            machine, nodes=call.nodes, collective=collective, algorithm=call.algorithm, size_bytes=call.size_bytes,
+            tier=tier, conditions=conditions,
+        ).time_s  # fmt: skip
+
+    usual_s = time_s(USUAL)
+    found = []
+    for conditions, words in _conditions(changes):
+        slower_s = max(usual_s, time_s(conditions))
+        found.append((math.log(call.time_s / (call.time_s + slower_s - usual_s)), words))
+        found.append((math.log(usual_s / slower_s), words))
+    return found
+
+
+def _conditions(changes: Changes) -> Iterator[tuple[Conditions, str]]:
+    """Return each state of the network that the changes leave open."""
+    slow = (changes.slow,) if changes.slow is not None else ()
+    if changes.leaf is None:
+        yield Conditions(slow=slow), ""
+        return
+    for routing in _ROUTINGS.values() if changes.routing is None else (changes.routing,):
+        for placement in _PLACEMENTS.values() if changes.placement is None else (changes.placement,):
+            leaves = Leaves(
+                nodes=changes.leaf,
+                oversubscription=changes.oversubscription or 1.0,
+                routing=routing,
+                placement=placement,
+            )
+            yield Conditions(slow=slow, leaves=leaves), f"nodes {placement}, {routing} routing"
 
 
 def _ends_s(before: PredictedCall, after: PredictedCall) -> tuple[float, float]:

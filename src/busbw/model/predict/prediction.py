@@ -102,6 +102,21 @@ class PredictedCall(Value, frozen=True, kw_only=True):
         return f"{name}, {100 * parts[name] / self.time_s:.0f} %"
 
 
+# How a time is told: a formula, a schedule step by step, or event by event where what is under way shares links.
+Tier = Literal["closed", "steps", "events"]
+
+
+class SimulatedCall(Value, frozen=True, kw_only=True):
+    """What a schedule makes of a call, with the constants of the closed form; it has no interval of its own."""
+
+    tier: Tier
+    algorithm: str
+    time_s: float
+    busbw_Bps: float
+    # How much was gone through.
+    words: str
+
+
 class ChangedCall(Value, frozen=True, kw_only=True):
     """What a change of the machine would make of a call: its bus bandwidth over what it is without."""
 
@@ -113,6 +128,9 @@ class ChangedCall(Value, frozen=True, kw_only=True):
     ratio: float
     low_ratio: float
     high_ratio: float
+    # The highest tier that it took, and what is assumed of the network between leaves at both ends.
+    tier: Tier = "closed"
+    assumed: tuple[str, ...] = ()
 
 
 class PredictedSize(Value, frozen=True, kw_only=True):
@@ -127,6 +145,9 @@ class PredictedSize(Value, frozen=True, kw_only=True):
     choice: PredictedChoice | None = None
     changed: ChangedCall | None = None
     cannot_change: str | None = None
+    # By steps or events, where that was asked for, or why it cannot be.
+    simulated: SimulatedCall | None = None
+    cannot_simulate: str | None = None
     cannot: str | None = None
 
 
@@ -137,7 +158,9 @@ class Prediction(Value, frozen=True, kw_only=True):
     collective: str
     gpus: Integer
     release: str
+    # Of what is expected, and of what was asked for beside it.
     tier: Literal["closed"] = "closed"
+    beside: Tier | None = None
     rows: tuple[PredictedSize, ...]
     notes: tuple[str, ...] = ()
 

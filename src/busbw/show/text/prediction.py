@@ -10,7 +10,14 @@ from rich.text import Text
 from busbw.base.text import counted, printable
 from busbw.base.units import format_rate, format_size, format_time
 from busbw.model.predict.nccl_choice import PredictedChoice
-from busbw.model.predict.prediction import ChangedCall, HeldTable, PredictedCall, PredictedSize, Prediction
+from busbw.model.predict.prediction import (
+    ChangedCall,
+    HeldTable,
+    PredictedCall,
+    PredictedSize,
+    Prediction,
+    SimulatedCall,
+)
 from busbw.show.lines import say
 from busbw.show.text.terminal import console
 
@@ -89,6 +96,9 @@ def _foundations(found: Prediction, *, explained: bool) -> list[str]:
         f"extrapolated: {words}" for words in dict.fromkeys(words for call in calls for words in call.extrapolated)
     ]
     lines += [_changed_words(row, row.changed) for row in told if row.changed is not None]
+    lines += [f"by {row.simulated.tier}: {_simulated_words(row, row.simulated)}" for row in told if row.simulated]
+    beside = dict.fromkeys(row.cannot_simulate for row in told if row.cannot_simulate)
+    lines += [f"by {found.beside}: cannot tell: {reason}" for reason in beside]
     untold = dict.fromkeys(row.cannot_change for row in told if row.cannot_change)
     lines += [f"what if: cannot tell: {reason}" for reason in untold]
     documents = dict.fromkeys(document for call in calls for document in call.documents)
@@ -105,7 +115,14 @@ def _changed_words(row: PredictedSize, changed: ChangedCall) -> str:
     what = f"{format_size(row.size_bytes)} on {counted(row.nodes, 'node')}"
     between = f"{changed.low_ratio:.2f} to {changed.high_ratio:.2f}"
     rate = f"about {format_rate(changed.busbw_Bps)}, by {changed.algorithm}"
-    return f"what if {changed.words}: {what}: x {changed.ratio:.2f} (90 %: {between}), {rate}"
+    tier = f"; tier {changed.tier}" if changed.tier != "closed" else ""
+    assumed = f"; between: {'; '.join(changed.assumed)}" if len(changed.assumed) > 1 else ""
+    return f"what if {changed.words}: {what}: x {changed.ratio:.2f} (90 %: {between}), {rate}{tier}{assumed}"
+
+
+def _simulated_words(row: PredictedSize, call: SimulatedCall) -> str:
+    what = f"{format_size(row.size_bytes)} on {counted(row.nodes, 'node')}"
+    return f"{what}: {format_time(call.time_s)}, {format_rate(call.busbw_Bps)}, no interval of its own; {call.words}"
 
 
 def _way_words(row: PredictedSize, call: PredictedCall) -> str:

@@ -1,0 +1,242 @@
+"""A schedule of a collective: which rank does what, with how many bytes, towards whom, and after what.
+
+A schedule is of one lane: the part of the data that leaves each node through the same NIC (or GPU). Lanes are alike
+and do not wait for each other. Everything is done once in each round; a round is a chunk of a pipeline, or a slice of a
+step of a ring. Who a rank talks to, and which of another's works it waits for, is an affine map of its rank: what is
+alike can then be counted once.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Literal
+
+# NICs of a lane; the links of a GPU; the switch between the GPUs of a node that adds and copies.
+Link = Literal["nic", "nvlink", "switch"]
+Operation = Literal["send", "add and send", "copy and send", "add in the switch", "copy by the switch"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ranks:
+    """Ranks first, first + stride, ...: `count` of them."""
+
+    first: int
+    count: int
+    stride: int = 1
+
+    def __iter__(self) -> Iterator[int]:
+        """Return the ranks in their order."""
+        return iter(range(self.first, self.first + self.count * self.stride, self.stride))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Affine:
+    """The map r -> (times r + plus) mod modulo; a modulo of 0 takes none."""
+
+    times: int = 1
+    plus: int = 0
+    modulo: int = 0
+
+    def of(self, rank: int) -> int:
+        """Return what a rank is mapped to."""
+        value = self.times * rank + self.plus
+        return value % self.modulo if self.modulo else value
+
+
+SELF = Affine()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Via:
+    """The link that a work takes, and how much of its rate it has where all that shares it is under way."""
+
+    link: Link
+    # Of the rate of the link in one direction, as the steps count.
+    share: Fraction = Fraction(1)
+    # Of the same rate, while this work alone is under way: for the sender's end and the receiver's, as events count.
+    out: Fraction = Fraction(1)
+    into: Fraction = Fraction(1)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class After:
+    """What works of some ranks wait for: another work (by its place in the schedule), of a mapped rank."""
+
+    work: int
+    rank: Affine = SELF
+    # The ranks that wait; None: all of the work.
+    ranks: Ranks | None = None
+    # It is that of so many rounds before.
+    lag: int = 0
+    # Whether it takes the latency of the other's link: data arrives, or a slot is given back.
+    travels: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Work:
+    """What ranks do once in each round."""
+
+    ranks: Ranks
+    # Which of several alike ones: a tree, a round of an exchange.
+    channel: int = 0
+    step: int = 0
+    operation: Operation
+    # Of each rank and round.
+    part_bytes: Fraction
+    peer: Affine
+    # Of the first ranks; they repeat.
+    via: tuple[Via, ...]
+    after: tuple[After, ...] = ()
+
+    def via_of(self, rank: int) -> Via:
+        """Return the link that a rank of these takes."""
+        return self.via[(rank - self.ranks.first) // self.ranks.stride % len(self.via)]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Schedule:
+    """One lane of a collective. `ranks` are those that take part in a lane: GPUs, or one for each node."""
+
+    algorithm: str
+    collective: str
+    ranks: int
+    # Ranks of this lane on one node.
+    group: int
+    # Lanes that are alike; of each is what is said here.
+    lanes: int
+    rounds: int
+    works: tuple[Work, ...]
+    # The schedule maps to itself where each rank is moved by so many; None: it does not.
+    period: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Loads:
+    """Bytes of one lane by rank and link, over all rounds: exact."""
+
+    sent: dict[tuple[int, Link], Fraction]
+    received: dict[tuple[int, Link], Fraction]
+
+
+def loads_of(schedule: Schedule) -> Loads:
+    """Return what each rank sends and receives over each link."""
+    sent: dict[tuple[int, Link], Fraction] = defaultdict(Fraction)
+    received: dict[tuple[int, Link], Fraction] = defaultdict(Fraction)
+    for work in schedule.works:
+        moved = work.part_bytes * schedule.rounds
+        for rank in work.ranks:
+            link = work.via_of(rank).link
+            sent[rank, link] += moved
+            received[work.peer.of(rank), link] += moved
+    return Loads(sent=dict(sent), received=dict(received))
+
+
+def folded(schedule: Schedule) -> Schedule:
+    """Return a schedule over one period of its ranks, which ends when the whole one does if all nodes are alike."""
+    period = schedule.period
+    if period is None or period == schedule.ranks:
+        return schedule
+
+    def map_of(map_: Affine) -> Affine:
+        return Affine(times=map_.times, plus=map_.plus % period, modulo=period) if map_.modulo else map_
+
+    works = tuple(
+        replace(
+            work,
+            ranks=Ranks(first=0, count=period),
+            peer=map_of(work.peer),
+            after=tuple(replace(after, rank=map_of(after.rank)) for after in work.after),
+        )
+        for work in schedule.works
+    )
+    return replace(schedule, ranks=period, works=works)
+
+
+@dataclass(frozen=True, slots=True)
+class _Act:
+    """What one rank does, before alike ones are put together."""
+
+    kind: tuple[int | str, ...]
+    channel: int
+    operation: Operation
+    part_bytes: Fraction
+    via: Via
+    peer: int
+
+
+class Drafting:
+    """A schedule that is written rank by rank; `works` puts what is alike together, as ranges and affine maps."""
+
+    def __init__(self) -> None:
+        """Begin without anything to do."""
+        self._acts: dict[tuple[str, int], _Act] = {}
+        self._waits: dict[tuple[str, int], list[tuple[str, int, int, bool]]] = {}
+
+    def do(
+        self,
+        name: str,
+        rank: int,
+        *,
+        kind: tuple[int | str, ...] = (),
+        channel: int = 0,
+        operation: Operation,
+        part_bytes: Fraction,
+        via: Via,
+        peer: int,
+    ) -> None:
+        """Let a rank do something towards a peer; `kind` tells apart what shall not be put together."""
+        self._acts[name, rank] = _Act((name, *kind), channel, operation, part_bytes, via, peer)
+        self._waits.setdefault((name, rank), [])
+
+    def after(self, name: str, rank: int, source: str, other: int, *, lag: int = 0, travels: bool = False) -> None:
+        """Let what a rank does wait for what another does."""
+        self._waits[name, rank].append((source, other, lag, travels))
+
+    def works(self) -> tuple[Work, ...]:
+        """Return all of it as ranges of alike ranks."""
+        alike: dict[tuple[object, ...], list[int]] = defaultdict(list)
+        for (_, rank), act in self._acts.items():
+            alike[act.kind, act.channel, act.operation, act.part_bytes, act.via, act.peer - rank].append(rank)
+        places: dict[tuple[str, int], int] = {}
+        found: list[tuple[Ranks, _Act]] = []
+        for key, ranks in alike.items():
+            name = key[0][0]  # type: ignore[index]
+            for run in runs(ranks):
+                for rank in run:
+                    places[name, rank] = len(found)
+                found.append((run, self._acts[name, run.first]))
+        return tuple(
+            Work(
+                ranks=run,
+                channel=act.channel,
+                operation=act.operation,
+                part_bytes=act.part_bytes,
+                peer=Affine(plus=act.peer - run.first),
+                via=(act.via,),
+                after=tuple(self._afters(str(act.kind[0]), run, places)),
+            )
+            for run, act in found
+        )
+
+    def _afters(self, name: str, run: Ranks, places: dict[tuple[str, int], int]) -> Iterator[After]:
+        alike: dict[tuple[int, int, int, bool], list[int]] = defaultdict(list)
+        for rank in run:
+            for source, other, lag, travels in self._waits[name, rank]:
+                alike[places[source, other], other - rank, lag, travels].append(rank)
+        for (work, plus, lag, travels), ranks in alike.items():
+            for part in runs(ranks):
+                yield After(work=work, rank=Affine(plus=plus), ranks=part, lag=lag, travels=travels)
+
+
+def runs(ranks: Iterable[int]) -> Iterator[Ranks]:
+    """Return ascending ranges that together have exactly these ranks, each as long as it can be from its first."""
+    left = sorted(ranks)
+    at = 0
+    while at < len(left):
+        end = at + 1
+        stride = left[end] - left[at] if end < len(left) else 1
+        while end < len(left) and left[end] - left[end - 1] == stride:
+            end += 1
+        yield Ranks(first=left[at], count=end - at, stride=stride)
+        at = end

@@ -1,0 +1,163 @@
+"""What a call takes step by step or event by event, on a machine as the closed form sees it.
+
+Rates are those of the closed form: line rates times the shares that were fitted; so is the time of a few bytes, which
+is spread over the hops of the schedule. What is added is structure: how a pipeline fills, who waits for a slow NIC, and
+which flows meet at the uplinks of leaves. No document was left out of that, so it has no interval of its own: it serves
+for ratios, and is shown beside the closed form.
+"""
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Literal
+
+from busbw.base.collectives import COLLECTIVES
+from busbw.facts.predictor import predictor_constants
+from busbw.model.predict.prediction import SimulatedCall
+from busbw.predict.closed import (
+    LARGEST_BYTES,
+    CannotTellError,
+    MachineClass,
+    bounds_of,
+    curve_of,
+    groups_of,
+    large_Bps,
+    share_of,
+)
+from busbw.predict.schedules.description import Schedule
+from busbw.predict.schedules.exchanges import pat
+from busbw.predict.schedules.leaves import Leaves
+from busbw.predict.schedules.rings import SLICE_BYTES, chain, ring
+from busbw.predict.schedules.timing import LaneRates, SlowNic, Timed, time_events, time_steps
+from busbw.predict.schedules.trees import double_tree, nvls_tree
+
+ScheduleTier = Literal["steps", "events"]
+MOST_NODES = 2048
+_KIB = 2**10
+# What NCCL sends of a tree at once on the two channels of a lane: NVLSTree 128 KiB a channel, from four nodes on 64;
+# the others a slot of Simple.
+_CHANNELS = 2
+_SLOT_BYTES = 512 * _KIB
+_FEW_NODES = 4
+_MOST_CHUNKS = 2**20
+# A hop between GPUs takes as much of a hop between nodes as in NCCL's own model: 3.4 of 14 us.
+_NVLINK_HOP = 3.4 / 14
+# Large messages of the schedule and of the closed form may differ by so much; more, and another part limits.
+_SAME = 0.02
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conditions:
+    """What is not as usual: slow NICs, and a network between leaves that counts. None: nothing crosses leaves."""
+
+    slow: tuple[SlowNic, ...] = ()
+    leaves: Leaves | None = None
+
+
+USUAL = Conditions()
+
+
+def schedule_of(machine: MachineClass, nodes: int, collective: str, algorithm: str, size_bytes: int) -> Schedule:
+    """Return the schedule of a call. Raises CannotTellError for what has none, or more nodes than are counted."""
+    if nodes > MOST_NODES:
+        raise CannotTellError(f"steps and events are counted for at most {MOST_NODES} nodes")
+    groups = groups_of(machine, nodes)
+    gpus, ports = machine.rates.gpus * nodes // groups, (machine.rates.ports or 0) * nodes // groups
+    if algorithm == "ring" and collective in ("broadcast", "reduce"):
+        chunks = _chunks(size_bytes, SLICE_BYTES * max(1, min(ports, gpus)))
+        return chain(collective, nodes=groups, gpus=gpus, ports=ports, size_bytes=size_bytes, chunks=chunks)
+    if algorithm == "ring":
+        once = ring(collective, nodes=groups, gpus=gpus, ports=ports, size_bytes=size_bytes)
+        part_bytes = size_bytes // (once.lanes * once.ranks)
+        slices = min(64, _chunks(part_bytes, SLICE_BYTES * _CHANNELS))
+        return ring(collective, nodes=groups, gpus=gpus, ports=ports, size_bytes=size_bytes, slices=slices)
+    if algorithm == "nvlstree":
+        chunk = _CHANNELS * (64 if groups >= _FEW_NODES else 128) * _KIB
+        return nvls_tree(nodes=groups, gpus=gpus, size_bytes=size_bytes, chunks=_chunks(size_bytes, 2 * gpus * chunk))
+    if algorithm == "tree":
+        chunks = _chunks(size_bytes, 2 * max(1, min(ports, gpus)) * _CHANNELS * _SLOT_BYTES)
+        return double_tree(nodes=groups, gpus=gpus, ports=ports, size_bytes=size_bytes, chunks=chunks)
+    if algorithm == "pat":
+        chunks = min(256, _chunks(size_bytes // groups, _SLOT_BYTES))
+        return pat(collective, nodes=groups, size_bytes=size_bytes, chunks=chunks)
+    raise CannotTellError(f"steps and events have no schedule of {algorithm} for {collective} on such nodes")
+
+
+def _chunks(size_bytes: int, chunk_bytes: int) -> int:
+    return max(1, min(_MOST_CHUNKS, -(-size_bytes // chunk_bytes)))
+
+
+def line_rates(machine: MachineClass, nodes: int, schedule: Schedule) -> LaneRates:
+    """Return what one lane has at line rate. Raises CannotTellError where a rate is not known."""
+    rates = machine.rates
+    if nodes > 1 and (rates.nic is None or not rates.ports):
+        raise CannotTellError("the rate of the NICs is not known: busbw limit says which")
+    if rates.gpus > 1 and rates.nvlink is None:
+        raise CannotTellError("the rate of the links between GPUs is not known: busbw limit says which")
+    nic_Bps = rates.nic.rate_Bps if rates.nic is not None else 1.0
+    if rates.nic_slot is not None:
+        nic_Bps = min(nic_Bps, rates.nic_slot.rate_Bps)
+    groups = groups_of(machine, nodes)
+    return LaneRates(
+        nic_Bps=nic_Bps * max(1, rates.ports or 1) * nodes / groups / schedule.lanes,
+        nvlink_Bps=rates.nvlink.rate_Bps if rates.nvlink is not None else 1e15,
+    )
+
+
+def simulated(
+    machine: MachineClass,
+    *,
+    nodes: int,
+    collective: str,
+    algorithm: str,
+    size_bytes: int,
+    tier: ScheduleTier,
+    conditions: Conditions = USUAL,
+) -> SimulatedCall:
+    """Return what a call takes by a schedule. Raises CannotTellError where the schedule lacks what limits."""
+    schedule = schedule_of(machine, nodes, collective, algorithm, size_bytes)
+    rates = _reached(machine, nodes, collective, algorithm)
+    timed = time_steps if tier == "steps" else time_events
+    found = timed(schedule, rates, slow=conditions.slow, leaves=conditions.leaves)
+    factor = COLLECTIVES[collective].factor(machine.rates.gpus * nodes)
+    return SimulatedCall(
+        tier=tier,
+        algorithm=algorithm,
+        time_s=found.time_s,
+        busbw_Bps=factor * size_bytes / found.time_s,
+        words=_words(schedule, found, tier),
+    )
+
+
+def _words(schedule: Schedule, found: Timed, tier: ScheduleTier) -> str:
+    lanes = f"one of {schedule.lanes} alike lanes" if schedule.lanes > 1 else "one lane"
+    counted = f"{found.operations} of {found.whole} works" if found.operations < found.whole else f"{found.whole} works"
+    told = "" if found.rounds >= schedule.rounds else f", {found.rounds} of them gone through"
+    events = f", {found.events} events" if tier == "events" else ""
+    return f"{lanes}, {counted} a round, {schedule.rounds} rounds{told}{events}"
+
+
+@lru_cache(maxsize=1024)
+def _reached(machine: MachineClass, nodes: int, collective: str, algorithm: str) -> LaneRates:
+    """Return the rates that collectives reach, and the latency of hops with which a few bytes take what is fitted.
+
+    Raises CannotTellError where the closed form is limited by a part that the schedule does not pass.
+    """
+    constants = predictor_constants()
+    large = schedule_of(machine, nodes, collective, algorithm, LARGEST_BYTES)
+    line = line_rates(machine, nodes, large)
+    shares = [share_of(machine, part, algorithm, constants) for part in ("nic", "nvlink")]
+    nic, nvlink = (share.share if share is not None else 1.0 for share in shares)
+    rates = replace(line, nic_Bps=line.nic_Bps * nic, nvlink_Bps=line.nvlink_Bps * nvlink)
+    bound = next(
+        (each for each in bounds_of(machine, nodes, collective, algorithm) if each.algorithm == algorithm), None
+    )
+    if bound is None:
+        raise CannotTellError(f"no bound is known for {algorithm}")
+    most_Bps, limited_by, _ = large_Bps(machine, bound, constants, within=groups_of(machine, nodes) == 1)
+    factor = COLLECTIVES[collective].factor(machine.rates.gpus * nodes)
+    if factor * LARGEST_BYTES / time_steps(large, rates).time_s > most_Bps * (1 + _SAME):
+        raise CannotTellError(f"{limited_by} limit, which the schedule of {algorithm} does not pass")
+    hops = replace(rates, nic_Bps=1e30, nvlink_Bps=1e30, nic_latency_s=1.0, nvlink_latency_s=_NVLINK_HOP)
+    path = time_steps(schedule_of(machine, nodes, collective, algorithm, 1), hops).time_s
+    each_s = curve_of(machine, nodes, algorithm, constants).latency_s / path if path > 1e-9 else 0.0
+    return replace(rates, nic_latency_s=each_s, nvlink_latency_s=each_s * _NVLINK_HOP)
