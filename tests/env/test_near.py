@@ -44,6 +44,11 @@ def test_a_slip_is_told_what_was_meant(seen: str, meant: str) -> None:
     assert read.meant[0] == meant
 
 
+@pytest.mark.parametrize("name", ["HCCL_BUFFSIZE", "MCCL_IB_HCA", "XCCL_DEBUG", "CNCL_SOCKET_IFNAME"])
+def test_a_name_of_another_makers_library_is_no_slip(name: str) -> None:
+    assert read_name(name).verdict != "misspelt"
+
+
 def test_no_parameter_of_open_mpi_is_a_slip() -> None:
     program = Path(sys.prefix, "bin", "ompi_info")
     printed = subprocess.run([program, "--all", "--parsable"], capture_output=True, text=True, timeout=300, check=True)

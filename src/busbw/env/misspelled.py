@@ -31,6 +31,8 @@ _DISTINCT = {
     *("OMPI", "OPAL", "PMIX", "PRTE", "MPICH", "MPIR", "HYDRA", "I", "MV2", "MVP"),
     *("CUDA", "NVIDIA", "TORCH", "PYTORCH", "GLOO", "APPTAINER", "SINGULARITY", "ENROOT"),
 }
+# Libraries of collectives of other makers: HCCL, MCCL, XCCL, CNCL. Their variables are no slips of NCCL's.
+_OTHER_LIBRARY = re.compile(r"(?!N+C*CCL)[A-Z]{1,3}CCL|CNCL")
 _STEM = 3
 _FEWEST_WORDS = 2
 
@@ -119,6 +121,8 @@ class NameIndex:
         prefix = spelled.partition("_")[0]
         if prefix in self._by_prefix:
             yield from self._by_prefix[prefix]
+            return
+        if _OTHER_LIBRARY.fullmatch(prefix) is not None:
             return
         for other, candidates in self._by_prefix.items():
             if len(other) > _STEM and _slip_away(prefix, other):

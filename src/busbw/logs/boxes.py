@@ -19,7 +19,8 @@ _FAILS = re.compile(
 # What goes on as before, and what only says that a process ended.
 _GOES_ON = re.compile(
     r"(?i)\bwarning\b|deprecat|will (?:be ignored|continue|be used instead|attempt)|going to continue|performance|"
-    r"no impact|help message|more processes? ha(?:s|ve) sent|^(?:failures|root cause|fatal errors)\b|job +terminated normally|"
+    r"no impact|help message|more processes? ha(?:s|ve) sent|^(?:failures|root cause|fatal errors)\b|"
+    r"job +terminated normally|"
     r"exited on signal|non-zero (?:exit )?(?:status|code)|MPI_ABORT was|clean(?:ly)? terminat|exiting improperly|"
     r"was killed|[^\n]*\bFAILED$"
 )

@@ -312,7 +312,8 @@ _UNCAUGHT = re.compile(r"\[rank\d{1,7}\]: (?=[\w.]{1,80}(?:Error|Exception)(?::|
 # Programs that people try MPI with: `Hello world from n1 running process 0 of 1`.
 # The line itself says that the program goes on.
 _HARMLESS = re.compile(
-    r"\bignored\b|\b[Nn]on-fatal\b|warning only|gds_ds12_lock|could not remove|will retry|retrying in|going to \S+ instead"
+    r"\bignored\b|\b[Nn]on-fatal\b|warning only|gds_ds12_lock|could not remove|will retry|"
+    r"retrying in|going to \S+ instead"
 )
 # A level of UCX below a warning.
 _FOR_INFORMATION = "UCX  DIAG"

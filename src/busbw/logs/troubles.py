@@ -141,7 +141,8 @@ class Troubles:
     def add(self, event: TroubleEvent) -> None:
         """Keep an event, or count it where one of its kind from its process is kept."""
         kind = event.kind
-        # Messages differ by their words, timeouts by call, faults of GPUs by number, deaths by process, frames of stacks by library.
+        # Messages differ by their words, timeouts by call, faults of GPUs by number, deaths by process, frames of
+        # stacks by library.
         if event.pattern is not None and event.pattern.id == "launcher-says":
             kind += event.groups["text"][:_LONGEST_KIND]
         kind += "".join(event.groups.get(name, "") for name in ("sequence", "xid", "pid", "library"))

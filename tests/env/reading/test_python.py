@@ -169,6 +169,17 @@ def test_constants_are_followed_and_words_about_settings_are_none(text: str, exp
     assert [f"{each.name}={each.value or '|'.join(each.alternatives) or '?'}" for each in found] == expected
 
 
+def test_exports_in_one_line_of_a_text_are_read_and_a_sentence_is_not():
+    text = 'command = "export A=1; export NCCL_ALGO=Ring && export NCCL_DEBUG=INFO"'
+
+    assert [f"{each.name}={each.value}" for each in read(text, "x.py").assignments] == [
+        "A=1",
+        "NCCL_ALGO=Ring",
+        "NCCL_DEBUG=INFO",
+    ]
+    assert not read('help = "first export A=1; then NCCL_ALGO is looked at"', "x.py").assignments
+
+
 def test_a_table_of_nics_by_machine_is_read():
     text = 'SHAPES = {"BM.GPU.H100.8": ["mlx5_0", "mlx5_1"], "names": ["mlx5_0"], "p5.48xlarge": other}'
 

@@ -83,7 +83,7 @@ LAUNCHERS = "mpirun|mpiexec|srun|sbatch|torchrun|docker|podman|apptainer|singula
 _SCRIPT_TEXT = re.compile(
     rf"\A#!|(?m:(?:^|[;&|(])[ \t]*(?:[\w./$-]+=\S*[ \t]+|(?:sudo|env|time|exec|nohup|timeout \S+)[ \t]+)*"
     rf"(?:[\w.{FILLED}{HOLE}-]*/)*(?:{LAUNCHERS})(?:\.\w+)?[ \t]+-)"
-    rf"|(?m:^[ \t]*(?:export[ \t]+)?{FAMILY_NAME.pattern}=)",
+    rf"|(?m:^[ \t]*(?:export[ \t]+)?{FAMILY_NAME.pattern}=)|[;&][ \t]*export[ \t]+{FAMILY_NAME.pattern}=",
 )
 # Options of mpirun by themselves: -x with such a name, and an option of Hydra with the variable of any of them.
 _OPTIONS_TEXT = re.compile(
