@@ -52,6 +52,31 @@ LEFT = {
 }
 
 
+# Where the write-ups err, S1 to S18 by number, and what the page says of it.
+ERRORS = [
+    (1, "oci-a100.md", "has the two lists the wrong way round"),
+    (2, "azure-cpu-pinning.md", "NCCL_MIN_CTAS or NCCL_MIN_NCHANNELS is meant"),
+    (3, "azure-cpu-pinning.md", "other settings of Azure have 2097152. The default is 131072"),
+    (4, "azure-interconnects.md", "it is NVLink SHARP; 0 leaves NVLink on"),
+    (5, "azure-interconnects.md", "not over two nodes, where a tree sends half"),
+    (6, "azure-interconnects.md", "Table 2 ends at 128 machines"),
+    (7, "azure-interconnects.md", "files are named by family"),
+    (8, "azure-interconnects.md", "ranks are bound in launch order"),
+    (9, "azure-cpu-pinning.md", "on NDv4 they are on 1 1 0 0 3 3 2 2"),
+    (10, "azure-cpu-pinning.md", "five weeks before the post; older images still have it"),
+    (11, "oci-a100.md", "the default is -1"),
+    (12, "oci-a100.md", "the shape is called BM.GPU.A100-v2.8 today"),
+    (13, "oci-a100.md", "the write-up prints no number"),
+    (14, "isambard-nccl.md", "a row of 8 GiB is of another run than this head"),
+    (15, "isambard-nccl.md", "the node has 100 GB/s of NICs, of which 93 % are used"),
+    (16, "isambard-nccl.md", "a means against hangs at CSCS, set always here"),
+    (16, "isambard-nccl.md", "2048 is the guide's, 16384 that of CSCS"),
+    (16, "isambard-nccl.md", "FI_CXI_RX_MATCH_MODE is `software` there, `hybrid` here"),
+    (17, "mvapich2-at-azure.md", "768 GB by the product page"),
+    (18, "mvapich2-at-azure.md", "the partition is the host's, the guest has 96 cores"),
+]
+
+
 def rows(page: Path) -> list[re.Match[str]]:
     text = page.read_text(encoding="utf-8")
     table = text[text.index(HEAD) :].split("\n\n", 1)[0]
@@ -83,6 +108,29 @@ def test_nothing_of_a_write_up_is_without_a_word(page: Path) -> None:
     data = "".join(file.read_text(encoding="utf-8") for file in (FOLDER / "data").iterdir())
     said = page.read_text(encoding="utf-8") + data
     assert sorted(item for item in items if item not in said) == []
+
+
+def test_every_error_that_is_known_is_said_on_its_page() -> None:
+    unsaid = [each for each in ERRORS if each[2] not in (FOLDER / each[1]).read_text(encoding="utf-8")]
+
+    assert unsaid == []
+    assert {number for number, _page, _words in ERRORS} == set(range(1, 19))
+
+
+def test_every_conclusion_has_one_command_whose_answer_a_page_shows() -> None:
+    """What a page shows is run and held against what is printed, below."""
+    text = (FOLDER / "README.md").read_text(encoding="utf-8")
+    conclusions = [row for row in ROW.finditer(text[text.index("| conclusion |") :]) if row["command"].startswith("`")]
+    printed = {
+        EXIT.sub("", match["command"]): match["text"]
+        for page in PAGES
+        for match in SHOWN.finditer(page.read_text(encoding="utf-8"))
+    }
+
+    assert len(conclusions) == 13
+    for row in conclusions:
+        shown = " ".join(printed[row["command"].strip("`")].split())
+        assert row["result"] in shown, row[0]
 
 
 def test_every_write_up_has_its_page() -> None:
