@@ -30,10 +30,34 @@ def answers(outcome) -> list[tuple[str, str]]:
     return [(each.kind, each.place) for each in outcome.answers]
 
 
+def test_flows_of_a_dragonfly_pass_routers_of_neither_end_and_detours_share_what_is_bad() -> None:
+    """Four groups of two routers, eight hosts each; groups 0 and 1 have their link at router 0 and router 2."""
+    quiet = Noise(sigma=0, spikes=0, drift=0)
+    pairs = [Pairing(sender=one, receiver=other) for one, other in ((8, 24), (0, 8), (8, 40), (16, 56))]
+    others = [Pairing(sender=17 + each, receiver=57 + each) for each in range(6)]
+    bad = {
+        "local-link": Fault(kind="local-link", element=0, other=1, effect=0.5),
+        "spine-link": Fault(kind="spine-link", element=0, other=1, effect=0.5),
+    }
+    shares = {}
+    for topology in ("dragonfly", "dragonfly-adaptive"):
+        for kind, fault in bad.items():
+            fabric = Simulated(topology=topology, places=made_places(topology, 64), faults=(fault,), noise=quiet,
+                               metric="bandwidth", draws=random.Random(1))  # fmt: skip
+            values = fabric.measure(pairs + others, 0)
+            shares[topology, kind] = [round(1 - (value or 0) / 47.5e9, 6) for value in values[:4]]
+    assert shares["dragonfly", "local-link"] == [0.5, 0.5, 0.0, 0.0]
+    assert shares["dragonfly", "spine-link"] == [0.5, 0.0, 0.0, 0.0]
+    assert 0.25 <= shares["dragonfly-adaptive", "spine-link"][0] < 0.5
+    assert 0 < shares["dragonfly-adaptive", "spine-link"][2] <= 0.125
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(
     ("topology", "fault", "expected"),
     [
+        ("dragonfly", Fault(kind="spine-link", element=0, other=2, effect=0.15),
+         ("spine_link", "a link above leaf0, leaf1 and leaf4, leaf5")),
         ("fat-tree-2", Fault(kind="node", element=9), ("node", "node n0009")),
         ("fat-tree-2", Fault(kind="nic-send", element=20), ("nic_send", "NIC of n0020, sending")),
         ("dragonfly", Fault(kind="nic-receive", element=40), ("nic_receive", "NIC of n0040, receiving")),

@@ -24,6 +24,7 @@ TEXTS = (
     'PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\nNAME="Debian GNU/Linux"\n',
     "0-3,8,10-11\n",
     "sender,receiver,value,unit,round\nn0,n1,47.1,GB/s,0\nn1:mlx5_0,n2:mlx5_0,1.7,us,1\n",
+    "n0;n1;5\nn1;n0;+005.0;GB/s;000000000007\nn0;n1;\u0665;GB/s\nn1;n0;1e300;GB/s;9999999999999\nn0;n1;.5e-0400\n",
     "SwitchName=leaf0 Nodes=n[0-3]\nSwitchName=spine Switches=leaf[0-1] # above\n",
     (
         'title = "x"\nstages = ["screening"]\ntime_limit_s = 30\n[screening]\nparts = ["memory"]\n'

@@ -262,9 +262,11 @@ def _stored(asked: FabricRequest, source: str) -> tuple[Swept, Metric, str, Know
         name = "standard input" if source == "-" else source
         metric = asked.metric
         with sources.opened(source) as file:
-            places, found = read_pairs(file.blocks(), metric, name)
-            if file.problem is not None:
-                raise InputError(file.problem, where=name)
+            try:
+                places, found = read_pairs(file.blocks(), metric, name)
+            finally:
+                if file.problem is not None:
+                    raise InputError(file.problem, where=name)
         tests: Sequence[PairTest] = found
         title = f"{metric} of pairs in {name}"
     else:

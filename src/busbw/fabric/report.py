@@ -1,7 +1,7 @@
 """What a sweep came to, as a value: verdict, findings, answers, bands, and the figures that views are drawn of."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from busbw.base.text import counted
@@ -11,6 +11,7 @@ from busbw.fabric.answers import FAR_SLOWER, LEAST_UNASKED, FabricAnswer, Kind
 from busbw.fabric.bands import LatencyBand, band_of, typical
 from busbw.fabric.inference import LEAST_EFFECT
 from busbw.fabric.named_parts import parts_of
+from busbw.fabric.pair_table import PairTable, table_of
 from busbw.fabric.places import ONE_WAY, UNITS, Metric, members_text, slowness
 from busbw.fabric.procedure import Swept
 from busbw.fabric.slurm_topology import contradictions
@@ -32,6 +33,8 @@ _TESTS = {"bandwidth": "MPI bandwidth", "bibandwidth": "MPI bi-directional bandw
 _RATES = {"Gb/s": 1.25e8, "GB/s": 1e9, "MB/s": 1e6}
 # Tests that an endpoint needs before it can be called sound.
 _LEAST_TESTS = 3
+# Of more tests about so many tell the level.
+_MOST_READ = 1_000_000
 
 
 class ExpectedPair(Value, kw_only=True, frozen=True):
@@ -107,8 +110,8 @@ def report(
 ) -> FabricReport:  # fmt: skip
     """Return a sweep judged. `expected`: what a sound pair reaches, of latencies one for each band; (): not known."""
     fit, places, unit = outcome.fit, outcome.places, UNITS[metric]
-    values = [each.value for each in outcome.tests if each.value is not None]
-    middle = typical(values)
+    table = table_of(outcome.tests)
+    middle = typical([table.values[at] for at in _answered(table)])
     bands = _with_published(outcome.bands, expected) if metric == "latency" else ()
     level = bands[0].centre_s if bands else middle
     sound = level if not outcome.answers else _level_beside(outcome, bands)
@@ -135,8 +138,8 @@ def report(
         leaf_agreement=outcome.leaf_agreement,
         leaves_untold=outcome.leaves_untold,
         rounds=outcome.rounds,
-        tests=len(outcome.tests),
-        unanswered=len(outcome.tests) - len(values),
+        tests=len(table),
+        unanswered=sum(map(math.isnan, table.values)),
         median=middle,
         noise=fit.noise,
         least_seen=least_seen,
@@ -150,10 +153,17 @@ def report(
     )
 
 
+def _answered(table: PairTable) -> Iterator[int]:
+    """Yield the numbers of the tests that have an answer: of all, or of very many one of some."""
+    every = max(1, len(table) // _MOST_READ)
+    found = [at for at in table.spread(every) if not math.isnan(table.values[at])]
+    yield from found or (at for at, value in enumerate(table.values) if not math.isnan(value))
+
+
 def _level_beside(outcome: Swept, bands: Sequence[LatencyBand]) -> float | None:
     """Return the level of the tests that no answer is about; None where they are too few to have one."""
-    named = parts_of(outcome.answers, outcome.places)
-    values = [each.value for each in outcome.tests if each.value is not None and named.of(each) is None]
+    named, table = parts_of(outcome.answers, outcome.places), table_of(outcome.tests)
+    values = [table.values[at] for at in _answered(table) if named.of(table[at]) is None]
     if bands:
         values = [each for each in values if band_of(each, bands) == 0]
     return typical(values) if len(values) >= _LEAST_TESTS else None

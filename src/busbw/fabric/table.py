@@ -18,6 +18,8 @@ from busbw.fabric.places import Endpoint, Metric, PairTest, Places, check_count,
 # Four matrices of all pairs of 4,096 hosts; 21 bytes each.
 MOST_TESTS = 2**26
 _LONGEST_LINE = 2**16
+# What some programs of Windows begin a text with.
+_MARK = "\ufeff"
 _UNITS: dict[str, tuple[str, float]] = {
     "s": ("latency", 1.0), "ms": ("latency", 1e-3), "us": ("latency", 1e-6), "usec": ("latency", 1e-6),
     "ns": ("latency", 1e-9), "B/s": ("bandwidth", 1.0), "MB/s": ("bandwidth", 1e6), "GB/s": ("bandwidth", 1e9),
@@ -138,6 +140,7 @@ class _Rows:
         if not line.strip() or line.lstrip().startswith("#"):
             return
         if self._separator is None:
+            line = line.removeprefix(_MARK)
             self._separator = next((each for each in _SEPARATORS if each in line), ",")
             self._core = PairLines(self._separator, _MOST_ROUNDS)
             if line.split(self._separator, maxsplit=1)[0].strip().lower() in ("sender", "source", "from"):
