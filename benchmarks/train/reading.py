@@ -67,7 +67,9 @@ def time_forms(size_bytes: int) -> None:
     from tests.train.releases import RELEASES  # noqa: PLC0415 - from the folder above
 
     forms = {name: line for name, (_program, line) in RELEASES.items()}
-    forms["progress bar"] = lambda n, _s: f" 50%|#     | {n}/9000000 [{n // 60}:{n % 60:02d}<26:00,  1.64s/it]"
+    forms["progress bar"] = lambda n, _s: (
+        f" 50%|#     | {n}/9000000 [{n // 3600:02d}:{n % 3600 // 60:02d}:{n % 60:02d}<26:00,  1.64s/it]"
+    )
     for name, line in forms.items():
         with tempfile.TemporaryDirectory() as folder:
             log = Path(folder, "job.log")

@@ -13,7 +13,7 @@ from busbw.train.reading.step_forms import StepForm
 
 _MARKS = (b"it/s", b"s/it")
 _BAR = re.compile(
-    rb"(?P<name>[^|\n\[]{0,80}?)\s{0,8}\d{1,3}%\|[^|\n]{0,800}\|\s{0,20}(?P<step>\d{1,12})/(?P<total>\d{1,12}) "
+    rb"\d{1,3}%\|[^|\n]{0,800}\|\s{0,20}(?P<step>\d{1,12})/(?P<total>\d{1,12}) "
     rb"\[(?P<elapsed>(?:\d{1,5}:)?\d{1,2}:\d\d)<[^,\n]{1,20},\s{0,12}(?:\d{1,12}(?:\.\d{1,12})?|\?)(?:s/it|it/s)"
 )
 _EPOCH = re.compile(rb"Epoch (\d{1,9})\b")
@@ -32,6 +32,7 @@ _FORM = StepForm(
 _MOST_STRETCHES = 60
 _LEAST_STRETCH_S = 10.0
 _MOST_BARS = 64
+_LONGEST_NAME_BYTES = 80
 
 
 @dataclass(slots=True)
@@ -54,12 +55,15 @@ class ProgressBars:
                 line += block.count(b"\n", counted, start)
                 counted = start
                 match = _BAR.search(text)
-                if match is not None and not _OTHERS.search(match["name"]):
-                    self._take(match, line, rank_of(text))
+                if match is None:
+                    continue
+                name = _name_before(text, match.start())
+                if not _OTHERS.search(name):
+                    self._take(match, name, line, rank_of(text))
 
-    def _take(self, match: re.Match[bytes], line: int, rank: int | None) -> None:
+    def _take(self, match: re.Match[bytes], name: bytes, line: int, rank: int | None) -> None:
         step, total = int(match["step"]), int(match["total"])
-        epoch = _EPOCH.search(match["name"])
+        epoch = _EPOCH.search(name)
         key = (b"epoch" if epoch is not None else b"", NO_RANK if rank is None else rank)
         key = (key[0] or b"%d" % total, key[1])
         if key not in self.found and len(self.found) == _MOST_BARS:
@@ -91,6 +95,12 @@ class ProgressBars:
                 rows.rounding_s = max(rows.rounding_s or 0.0, share * rows.values[-1])
                 first = state
         return rows if len(rows.numbers) else None
+
+
+def _name_before(text: bytes, end: int) -> bytes:
+    """Return what a bar is called: what stands before its percentage, behind other bars and brackets."""
+    start = max(text.rfind(b"|", 0, end), text.rfind(b"[", 0, end), end - _LONGEST_NAME_BYTES - 1) + 1
+    return text[start:end]
 
 
 def _length_s(bar: _Bar) -> int:
