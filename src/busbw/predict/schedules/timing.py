@@ -83,8 +83,8 @@ def time_events(
 ) -> Timed:
     """Return when a lane ends where works queue at the links that they share.
 
-    `in_turns`: connections at a link take turns (fair, by chunks); else what came first goes first. `skips`: rounds of a
-    steady state are told from their period. Raises InputError as `time_steps`.
+    `in_turns`: connections at a link take turns (fair, by chunks); else what came first goes first. `skips`: rounds of
+    a steady state are told from their period. Raises InputError as `time_steps`.
     """
     alike = not slow and leaves is None
     used = folded(schedule) if alike else schedule
