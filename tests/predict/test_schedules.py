@@ -1,7 +1,8 @@
-"""Schedules move exactly the bytes that they must, wait for nothing in vain, and end as the closed form and bounds say."""
+"""Schedules move exactly the bytes that they must, wait for nothing in vain, and end as bounds allow."""
 
 import math
 from collections import defaultdict
+from collections.abc import Callable
 from fractions import Fraction
 
 import pytest
@@ -30,21 +31,18 @@ FEW = settings(max_examples=20, deadline=None, derandomize=True)
 
 def made(kind: str, nodes: int, gpus: int, size_bytes: int, chunks: int = 4) -> Schedule:
     both = {"nodes": nodes, "gpus": gpus, "size_bytes": size_bytes}
-    if kind == "ring":
-        return ring("all_reduce", ports=gpus, slices=chunks, **both)
-    if kind == "gather":
-        return ring("all_gather", ports=gpus, **both)
-    if kind == "tree":
-        return double_tree(ports=gpus, chunks=chunks, **both)
-    if kind == "nvlstree":
-        return nvls_tree(chunks=chunks, **both)
-    if kind in ("alltoall", "two-level"):
-        return alltoall(in_levels=kind == "two-level", **both)
-    if kind == "pat":
-        return pat("all_gather", nodes=nodes, size_bytes=size_bytes, chunks=chunks)
-    if kind == "broadcast":
-        return chain("broadcast", ports=gpus, chunks=chunks, **both)
-    return neighbours(ports=gpus, chunks=chunks, **both)
+    makers: dict[str, Callable[[], Schedule]] = {
+        "ring": lambda: ring("all_reduce", ports=gpus, slices=chunks, **both),
+        "gather": lambda: ring("all_gather", ports=gpus, **both),
+        "tree": lambda: double_tree(ports=gpus, chunks=chunks, **both),
+        "nvlstree": lambda: nvls_tree(chunks=chunks, **both),
+        "alltoall": lambda: alltoall(**both),
+        "two-level": lambda: alltoall(in_levels=True, **both),
+        "pat": lambda: pat("all_gather", nodes=nodes, size_bytes=size_bytes, chunks=chunks),
+        "broadcast": lambda: chain("broadcast", ports=gpus, chunks=chunks, **both),
+        "sendrecv": lambda: neighbours(ports=gpus, chunks=chunks, **both),
+    }
+    return makers[kind]()
 
 
 def nic_bytes(schedule: Schedule) -> tuple[dict[int, Fraction], dict[int, Fraction]]:

@@ -43,17 +43,17 @@ def alltoall(*, nodes: int, gpus: int, size_bytes: int, in_levels: bool = False)
     part = Fraction(size_bytes, ranks)
     works: list[Work] = []
     for other in range(1, gpus):
-        after = (After(work=len(works) - 1),) if works else ()
-        works.append(_round(other, nodes, _LINKS, part * (nodes if in_levels else 1), 0, after))
+        before: tuple[After, ...] = (After(work=len(works) - 1),) if works else ()
+        works.append(_round(other, nodes, _LINKS, part * (nodes if in_levels else 1), 0, before))
     within = len(works)
     for other in range(1, nodes):
         last = len(works) - 1
         if other > 1:
             # The rank that it sends to has taken in what came before.
-            after = (After(work=last), After(work=last, rank=Affine(plus=1, modulo=nodes)))
+            before = (After(work=last), After(work=last, rank=Affine(plus=1, modulo=nodes)))
         else:
-            after = (After(work=last, travels=True),) if in_levels else ()
-        works.append(_round(other, nodes, _NIC, part * gpus, other, after))
+            before = (After(work=last, travels=True),) if in_levels else ()
+        works.append(_round(other, nodes, _NIC, part * gpus, other, before))
     if gpus > 1:
         works.append(_arrival(within - 1, nodes, 0))
     if nodes > 1:
