@@ -60,7 +60,8 @@ def test_a_slow_nic_and_leaves_take_schedules_which_are_named(tmp_path: Path) ->
     beside = json.loads(warm_busbw("predict", *AZURE, "--tier", "events", "--json", cwd=tmp_path).stdout)
     (row,) = beside["rows"]
     assert beside["beside"] == row["simulated"]["tier"] == "events"
-    assert row["simulated"]["busbw_Bps"] == pytest.approx(row["expected"]["busbw_Bps"], rel=0.1)
+    # Its pipeline is all that keeps it from what is reached of large messages.
+    assert row["expected"]["busbw_Bps"] < row["simulated"]["busbw_Bps"] < row["expected"]["bound_Bps"]
 
 
 @pytest.mark.parametrize(
