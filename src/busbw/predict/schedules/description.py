@@ -133,7 +133,7 @@ def loads_of(schedule: Schedule) -> Loads:
 
 
 def folded(schedule: Schedule) -> Schedule:
-    """Return a schedule over one period of its ranks, which ends when the whole one does if all nodes are alike."""
+    """Return a schedule over the ranks that repeat, which ends when the whole one does if all nodes are alike."""
     period = schedule.repeats_after
     if period is None or period == schedule.ranks:
         return schedule

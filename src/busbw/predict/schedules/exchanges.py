@@ -7,7 +7,7 @@ together what is for one other node and rank. PAT gathers, or scatters sums, in 
 from fractions import Fraction
 
 from busbw.base.errors import InputError
-from busbw.predict.schedules.description import SELF, Affine, After, Operation, Ranks, Schedule, Via, RankWork
+from busbw.predict.schedules.description import SELF, Affine, After, Operation, Ranks, RankWork, Schedule, Via
 
 # A lane is a GPU with its part of the NICs.
 _NIC, _LINKS = Via(link="nic"), Via(link="nvlink")

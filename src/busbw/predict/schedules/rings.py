@@ -8,7 +8,7 @@ a node by one NIC, so a lane is a NIC with its channels. Source: docs/method-pre
 from fractions import Fraction
 
 from busbw.base.errors import InputError
-from busbw.predict.schedules.description import SELF, Affine, After, Operation, Ranks, Schedule, Via, RankWork
+from busbw.predict.schedules.description import SELF, Affine, After, Operation, Ranks, RankWork, Schedule, Via
 
 _STEPS = {"all_reduce": 2, "all_gather": 1, "reduce_scatter": 1}
 # Two slots of Simple: what NCCL sends at once of a ring's chunk.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from busbw import _core
 from busbw.base.errors import InputError
-from busbw.predict.schedules.description import Affine, After, Ranks, Schedule, Via, RankWork, folded, runs
+from busbw.predict.schedules.description import Affine, After, Ranks, RankWork, Schedule, Via, folded, runs
 from busbw.predict.schedules.leaves import Crossing, Leaves, crossings, share_of_uplinks
 
 
