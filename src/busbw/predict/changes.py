@@ -21,7 +21,7 @@ from busbw.model.predict.prediction import ChangedCall, PredictedCall
 from busbw.predict.closed import MachineClass, predicted
 from busbw.predict.schedules.leaves import Leaves, Placement, Routing
 from busbw.predict.schedules.timing import SlowNic
-from busbw.predict.tiers import USUAL, NetworkState, ScheduleTier, simulated
+from busbw.predict.tiers import USUAL, Hindrances, ScheduleTier, simulated
 
 Name = TypeVar("Name", bound=str)
 
@@ -215,7 +215,7 @@ def _by_schedule(
     if not changes.takes_schedules:
         return [(0.0, "")]
 
-    def time_s(conditions: NetworkState) -> float:
+    def time_s(conditions: Hindrances) -> float:
         return simulated(
             machine, nodes=call.nodes, collective=collective, algorithm=call.algorithm, size_bytes=call.size_bytes,
             tier=tier, conditions=conditions,
@@ -230,11 +230,11 @@ def _by_schedule(
     return found
 
 
-def _conditions(changes: Changes) -> Iterator[tuple[NetworkState, str]]:
+def _conditions(changes: Changes) -> Iterator[tuple[Hindrances, str]]:
     """Return each state of the network that the changes leave open."""
     slow = (changes.slow,) if changes.slow is not None else ()
     if changes.leaf is None:
-        yield NetworkState(slow=slow), ""
+        yield Hindrances(slow=slow), ""
         return
     for routing in _ROUTINGS.values() if changes.routing is None else (changes.routing,):
         for placement in _PLACEMENTS.values() if changes.placement is None else (changes.placement,):
@@ -244,7 +244,7 @@ def _conditions(changes: Changes) -> Iterator[tuple[NetworkState, str]]:
                 routing=routing,
                 placement=placement,
             )
-            yield NetworkState(slow=slow, leaves=leaves), f"nodes {placement}, {routing} routing"
+            yield Hindrances(slow=slow, leaves=leaves), f"nodes {placement}, {routing} routing"
 
 
 def _ends_s(before: PredictedCall, after: PredictedCall) -> tuple[float, float]:

@@ -47,14 +47,14 @@ _SAME = 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
-class NetworkState:
+class Hindrances:
     """What is not as usual: slow NICs, and a network between leaves that counts. None: nothing crosses leaves."""
 
     slow: tuple[SlowNic, ...] = ()
     leaves: Leaves | None = None
 
 
-USUAL = NetworkState()
+USUAL = Hindrances()
 
 
 def schedule_of(machine: MachineClass, nodes: int, collective: str, algorithm: str, size_bytes: int) -> Schedule:
@@ -112,7 +112,7 @@ def simulated(
     algorithm: str,
     size_bytes: int,
     tier: ScheduleTier,
-    conditions: NetworkState = USUAL,
+    conditions: Hindrances = USUAL,
 ) -> SimulatedCall:
     """Return what a call takes by a schedule. Raises CannotTellError where the schedule lacks what limits."""
     schedule = schedule_of(machine, nodes, collective, algorithm, size_bytes)
