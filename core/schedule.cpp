@@ -32,8 +32,8 @@ void check_times(std::span<const double> times, const char* what) {
 }
 
 void check_range(const RankRange& ranks) {
-    if (ranks.first < 0 || ranks.stride < 1 || ranks.count < 0 || ranks.first > most_rank ||
-        ranks.stride > most_rank || ranks.count > most_rank) {
+    if (ranks.first < 0 || ranks.stride < 1 || ranks.count < 0 || ranks.first > most_rank || ranks.stride > most_rank ||
+        ranks.count > most_rank) {
         throw std::invalid_argument("ranks from " + std::to_string(ranks.first) + " by " +
                                     std::to_string(ranks.stride) + ", " + std::to_string(ranks.count) + " of them");
     }

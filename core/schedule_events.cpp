@@ -14,10 +14,8 @@ namespace {
 
 constexpr std::uint64_t most_events = 5'000'000'000;
 constexpr std::uint64_t first_rounds = 64;
-// Periods that differ by less are the same.
-constexpr double same = 1e-3;
-// A period this near to the use of the busiest server is that use.
-constexpr double saturated = 5e-3;
+// Periods that differ by less are the same, and one this near to the use of the busiest server is that use.
+constexpr double same = 5e-3;
 
 struct Event {
     double time_s;
@@ -223,7 +221,7 @@ EventsResult time_events(const Schedule& schedule, std::uint64_t rounds, Queuein
         const double mean_s = (third_s - first_s) / (2 * each);
         const double left = static_cast<double>(rounds - 3 * some);
         // Where a server is always in use its use is the period; a chunk more or less at the end blurs what is seen.
-        if (std::abs(mean_s - used_s) <= saturated * used_s && std::abs(after_s - before_s) <= 4 * saturated * used_s) {
+        if (std::abs(mean_s - used_s) <= same * used_s && std::abs(after_s - before_s) <= 4 * same * used_s) {
             return {third_s + left * used_s, events, 3 * some, used_s, 1.0};
         }
         if (std::abs(after_s - before_s) <= same * after_s && mean_s > used_s) {

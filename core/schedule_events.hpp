@@ -27,7 +27,7 @@ struct EventsResult {
 
 // A round of an operation passes its servers one after another, its head without delay; it ends when its tail has left
 // the slowest. One that passes none has a server of its own, for its seconds. `skips`: the time is told from the period
-// of late rounds, where that is the same twice (within 0.1 %), or the use of the busiest server (within 0.5 %). Throws
+// of late rounds, where within 0.5 % that is the same twice, or the use of the busiest server. Throws
 // std::invalid_argument for a deadlock and for no or too many rounds.
 EventsResult time_events(const Schedule& schedule, std::uint64_t rounds, Queueing queueing, bool skips);
 

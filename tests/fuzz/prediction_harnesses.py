@@ -56,5 +56,6 @@ PREDICTION_SEEDS = (
     *(path.read_bytes() for path in sorted(_SAMPLES.iterdir())),
     b"ring=8x48/48 tree=8x48/48:NVL/PXN nvls=8x60/48",
     b"nic=800G,nics=16,oversubscription=2,nvls=off",
+    b"slow-nic=node7:0.5,oversubscription=2,leaf=16,routing=static,placement=scattered",
     _TABLE,
 )

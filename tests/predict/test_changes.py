@@ -74,3 +74,19 @@ def test_other_changes_are_refused(text: str) -> None:
 def test_what_is_not_there_cannot_be_off() -> None:
     with pytest.raises(InputError, match="no NVLS that could be off"):
         worth("nvls=off", name="aws-p4de", nodes=2)
+
+
+def test_a_slow_nic_costs_a_large_message_what_it_lacks_and_a_small_one_less() -> None:
+    large, small = (worth("slow-nic=node7:0.5", size_bytes=size) for size in (2**34, 2**20))
+    assert large.tier == small.tier == "steps"
+    assert large.ratio == pytest.approx(0.5, abs=0.02)
+    assert large.ratio < small.ratio < 1
+
+
+def test_what_is_not_known_of_leaves_makes_both_ends() -> None:
+    open_ends = worth("oversubscription=2,leaf=8")
+    known = worth("oversubscription=2,leaf=8,routing=adaptive,placement=ordered")
+    assert len(open_ends.assumed) == 4
+    assert open_ends.low_ratio < known.low_ratio <= known.high_ratio <= open_ends.high_ratio + 1e-9
+    # Without leaves of a known size all of the traffic may meet the spine, and none.
+    assert worth("oversubscription=2").low_ratio < known.low_ratio

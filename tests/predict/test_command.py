@@ -10,6 +10,7 @@ from tests.warm import warm_busbw
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
+AZURE = ("all_reduce", "--platform", "azure-nd-h100-v5", "--nodes", "4", "--size", "1G")
 
 
 def test_a_table_has_sizes_intervals_and_what_it_rests_on(tmp_path: Path) -> None:
@@ -52,6 +53,17 @@ def test_a_log_says_the_graph_and_the_channels(tmp_path: Path) -> None:
     assert row["chosen_by"].endswith(f"from the log {log}")
 
 
+def test_a_slow_nic_and_leaves_take_schedules_which_are_named(tmp_path: Path) -> None:
+    slow = warm_busbw("predict", *AZURE, "--what-if", "slow-nic=node3:0.5,oversubscription=2,leaf=2", cwd=tmp_path)
+    assert slow.returncode == 0
+    assert "tier steps; between: nodes in order, adaptive routing;" in slow.stdout
+    beside = json.loads(warm_busbw("predict", *AZURE, "--tier", "events", "--json", cwd=tmp_path).stdout)
+    (row,) = beside["rows"]
+    assert beside["beside"] == row["simulated"]["tier"] == "events"
+    # Its pipeline is all that keeps it from what is reached of large messages.
+    assert row["expected"]["busbw_Bps"] < row["simulated"]["busbw_Bps"] < row["expected"]["bound_Bps"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
@@ -70,6 +82,11 @@ def test_a_log_says_the_graph_and_the_channels(tmp_path: Path) -> None:
         (("all_reduce", "--platform", "aws-p5", "--channels", "ring=8"), 2, "is no graph"),
         (("alltoall", "--platform", "aws-p5", "--nodes", "2"), 4, "cannot tell"),
         (("all_reduce", "--platform", "aws-p5", "--nodes", "2", "--algorithm", "sharp"), 4, "SHARP"),
+        ((*AZURE, "--what-if", "slow-nic=node7:0.5"), 2, "no node 7 of 4"),
+        ((*AZURE, "--what-if", "slow-nic=node1:2"), 2, "no slow NIC"),
+        ((*AZURE, "--what-if", "leaf=4"), 2, "without oversubscription"),
+        ((*AZURE, "--what-if", "oversubscription=2,leaf=4,routing=best"), 2, "no routing"),
+        ((*AZURE, "--what-if", "slow-nic=node1:0.5", "--tier", "closed"), 2, "closed form cannot tell"),
         (("--against", "missing.csv"), 2, "missing.csv"),
         (("all_reduce", "--against", "cells.csv"), 2, "--against says what"),
     ],

@@ -21,19 +21,19 @@ from busbw.model.predict.prediction import ChangedCall, PredictedCall
 from busbw.predict.closed import MachineClass, predicted
 from busbw.predict.schedules.leaves import Leaves, Placement, Routing
 from busbw.predict.schedules.timing import SlowNic
-from busbw.predict.tiers import USUAL, Conditions, ScheduleTier, simulated
+from busbw.predict.tiers import USUAL, Hindrances, ScheduleTier, simulated
 
 Name = TypeVar("Name", bound=str)
 
 _RATE = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,3})?)G", re.ASCII)
 _NUMBER = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,3})?", re.ASCII)
 _SLOW = re.compile(r"node([0-9]{1,6}):(0\.[0-9]{1,4}|1)", re.ASCII)
-_HINT = "nic=800G, nics=16, oversubscription=2, nvls=off or slow-nic=node7:0.5, several with commas between"
+_HINT = "nic=800G, nics=16, oversubscription=2, leaf=16, nvls=off or slow-nic=node7:0.5, with commas between"
 _LEAF_HINT = "oversubscription=2,leaf=16, and routing=static or adaptive, placement=ordered or scattered where known"
 _ROUTINGS: dict[str, Routing] = {"adaptive": "adaptive", "static": "static"}
 _PLACEMENTS: dict[str, Placement] = {"ordered": "in order", "scattered": "scattered"}
 _KEYS = ("nic", "nics", "oversubscription", "nvls", "slow-nic", "leaf", "routing", "placement")
-_MOST_OF_A_LEAF = 1024
+_MOST_OF_A_LEAF = 999
 # Of a constant that one document tells: the spread of networks among each other.
 _UNTOLD_SPREAD = 0.061
 _NINETY = 1.645
@@ -76,15 +76,14 @@ def changes_of(texts: tuple[str, ...]) -> Changes | None:
             raise InputError(f"{word[:40]!r} is {what}", where="--what-if", hint=_HINT)
         asked[key] = value
     _check_leaves(asked)
-    leaf = _number(_NUMBER, asked.get("leaf"), "leaf", _MOST_OF_A_LEAF, 1.0)
     return Changes(
         words=", ".join(words),
         nic_Bps=_number(_RATE, asked.get("nic"), "nic", 100_000.0, 1e9 / 8),
-        nics=_whole(asked.get("nics")),
+        nics=_whole(asked.get("nics"), "nics", "NICs", _MOST_NICS),
         oversubscription=_number(_NUMBER, asked.get("oversubscription"), "oversubscription", _MOST_BLOCKED, 1.0),
         without_nvls=_off(asked.get("nvls")),
         slow=_slow(asked.get("slow-nic")),
-        leaf=int(leaf) if leaf is not None else None,
+        leaf=_whole(asked.get("leaf"), "leaf", "nodes of a leaf", _MOST_OF_A_LEAF),
         routing=_named(_ROUTINGS, asked.get("routing"), "routing"),
         placement=_named(_PLACEMENTS, asked.get("placement"), "placement"),
     )
@@ -124,10 +123,10 @@ def _number(form: "re.Pattern[str]", text: str | None, name: str, most: float, u
     return value * unit
 
 
-def _whole(text: str | None) -> int | None:
-    value = _number(_NUMBER, text, "nics", _MOST_NICS, 1.0)
+def _whole(text: str | None, key: str, what: str, most: int) -> int | None:
+    value = _number(_NUMBER, text, key, most, 1.0)
     if value is not None and value != int(value):
-        raise InputError(f"{text!r} is no number of NICs", where="--what-if", hint=_HINT)
+        raise InputError(f"{text!r} is no number of {what}", where="--what-if", hint=_HINT)
     return int(value) if value is not None else None
 
 
@@ -215,7 +214,7 @@ def _by_schedule(
     if not changes.takes_schedules:
         return [(0.0, "")]
 
-    def time_s(conditions: Conditions) -> float:
+    def time_s(conditions: Hindrances) -> float:
         return simulated(
             machine, nodes=call.nodes, collective=collective, algorithm=call.algorithm, size_bytes=call.size_bytes,
             tier=tier, conditions=conditions,
@@ -230,11 +229,11 @@ def _by_schedule(
     return found
 
 
-def _conditions(changes: Changes) -> Iterator[tuple[Conditions, str]]:
+def _conditions(changes: Changes) -> Iterator[tuple[Hindrances, str]]:
     """Return each state of the network that the changes leave open."""
     slow = (changes.slow,) if changes.slow is not None else ()
     if changes.leaf is None:
-        yield Conditions(slow=slow), ""
+        yield Hindrances(slow=slow), ""
         return
     for routing in _ROUTINGS.values() if changes.routing is None else (changes.routing,):
         for placement in _PLACEMENTS.values() if changes.placement is None else (changes.placement,):
@@ -244,7 +243,7 @@ def _conditions(changes: Changes) -> Iterator[tuple[Conditions, str]]:
                 routing=routing,
                 placement=placement,
             )
-            yield Conditions(slow=slow, leaves=leaves), f"nodes {placement}, {routing} routing"
+            yield Hindrances(slow=slow, leaves=leaves), f"nodes {placement}, {routing} routing"
 
 
 def _ends_s(before: PredictedCall, after: PredictedCall) -> tuple[float, float]:

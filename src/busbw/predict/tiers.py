@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Literal
 
 from busbw.base.collectives import COLLECTIVES
+from busbw.base.text import counted
 from busbw.facts.predictor import predictor_constants
 from busbw.model.predict.prediction import SimulatedCall
 from busbw.predict.closed import (
@@ -46,14 +47,14 @@ _SAME = 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
-class Conditions:
+class Hindrances:
     """What is not as usual: slow NICs, and a network between leaves that counts. None: nothing crosses leaves."""
 
     slow: tuple[SlowNic, ...] = ()
     leaves: Leaves | None = None
 
 
-USUAL = Conditions()
+USUAL = Hindrances()
 
 
 def schedule_of(machine: MachineClass, nodes: int, collective: str, algorithm: str, size_bytes: int) -> Schedule:
@@ -111,7 +112,7 @@ def simulated(
     algorithm: str,
     size_bytes: int,
     tier: ScheduleTier,
-    conditions: Conditions = USUAL,
+    conditions: Hindrances = USUAL,
 ) -> SimulatedCall:
     """Return what a call takes by a schedule. Raises CannotTellError where the schedule lacks what limits."""
     schedule = schedule_of(machine, nodes, collective, algorithm, size_bytes)
@@ -130,10 +131,10 @@ def simulated(
 
 def _words(schedule: Schedule, found: Timed, tier: ScheduleTier) -> str:
     lanes = f"one of {schedule.lanes} alike lanes" if schedule.lanes > 1 else "one lane"
-    counted = f"{found.operations} of {found.whole} works" if found.operations < found.whole else f"{found.whole} works"
+    works = f"{found.operations} of {found.whole} works" if found.operations < found.whole else f"{found.whole} works"
     told = "" if found.rounds >= schedule.rounds else f", {found.rounds} of them gone through"
     events = f", {found.events} events" if tier == "events" else ""
-    return f"{lanes}, {counted} a round, {schedule.rounds} rounds{told}{events}"
+    return f"{lanes}, {works} a round, {counted(schedule.rounds, 'round')}{told}{events}"
 
 
 @lru_cache(maxsize=1024)

@@ -32,15 +32,15 @@ class Ranks:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Affine:
-    """The map r -> (times r + plus) mod modulo; a modulo of 0 takes none."""
+    """The map r -> (multiple r + plus) mod modulo; a modulo of 0 takes none."""
 
-    times: int = 1
+    multiple: int = 1
     plus: int = 0
     modulo: int = 0
 
     def of(self, rank: int) -> int:
         """Return what a rank is mapped to."""
-        value = self.times * rank + self.plus
+        value = self.multiple * rank + self.plus
         return value % self.modulo if self.modulo else value
 
 
@@ -74,7 +74,7 @@ class After:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Work:
+class RankWork:
     """What ranks do once in each round."""
 
     ranks: Ranks
@@ -106,9 +106,9 @@ class Schedule:
     # Lanes that are alike; of each is what is said here.
     lanes: int
     rounds: int
-    works: tuple[Work, ...]
-    # The schedule maps to itself where each rank is moved by so many; None: it does not.
-    period: int | None = None
+    works: tuple[RankWork, ...]
+    # It maps to itself where each rank is moved by so many; None: it does not.
+    repeats_after: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -133,13 +133,13 @@ def loads_of(schedule: Schedule) -> Loads:
 
 
 def folded(schedule: Schedule) -> Schedule:
-    """Return a schedule over one period of its ranks, which ends when the whole one does if all nodes are alike."""
-    period = schedule.period
+    """Return a schedule over the ranks that repeat, which ends when the whole one does if all nodes are alike."""
+    period = schedule.repeats_after
     if period is None or period == schedule.ranks:
         return schedule
 
     def map_of(map_: Affine) -> Affine:
-        return Affine(times=map_.times, plus=map_.plus % period, modulo=period) if map_.modulo else map_
+        return Affine(multiple=map_.multiple, plus=map_.plus % period, modulo=period) if map_.modulo else map_
 
     works = tuple(
         replace(
@@ -193,7 +193,7 @@ class Drafting:
         """Let what a rank does wait for what another does."""
         self._waits[name, rank].append((source, other, lag, travels))
 
-    def works(self) -> tuple[Work, ...]:
+    def works(self) -> tuple[RankWork, ...]:
         """Return all of it as ranges of alike ranks."""
         alike: dict[tuple[object, ...], list[int]] = defaultdict(list)
         for (_, rank), act in self._acts.items():
@@ -207,7 +207,7 @@ class Drafting:
                     places[name, rank] = len(found)
                 found.append((run, self._acts[name, run.first]))
         return tuple(
-            Work(
+            RankWork(
                 ranks=run,
                 channel=act.channel,
                 operation=act.operation,

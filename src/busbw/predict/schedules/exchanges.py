@@ -7,14 +7,14 @@ together what is for one other node and rank. PAT gathers, or scatters sums, in 
 from fractions import Fraction
 
 from busbw.base.errors import InputError
-from busbw.predict.schedules.description import SELF, Affine, After, Operation, Ranks, Schedule, Via, Work
+from busbw.predict.schedules.description import SELF, Affine, After, Operation, Ranks, RankWork, Schedule, Via
 
 # A lane is a GPU with its part of the NICs.
 _NIC, _LINKS = Via(link="nic"), Via(link="nvlink")
 
 
-def _round(number: int, nodes: int, via: Via, part_bytes: Fraction, plus: int, after: tuple[After, ...]) -> Work:
-    return Work(
+def _round(number: int, nodes: int, via: Via, part_bytes: Fraction, plus: int, after: tuple[After, ...]) -> RankWork:
+    return RankWork(
         ranks=Ranks(first=0, count=nodes),
         step=number,
         operation="send",
@@ -25,7 +25,7 @@ def _round(number: int, nodes: int, via: Via, part_bytes: Fraction, plus: int, a
     )
 
 
-def _arrival(source: int, nodes: int, plus: int) -> Work:
+def _arrival(source: int, nodes: int, plus: int) -> RankWork:
     """Return a rank's wait for what comes last."""
     rank = Affine(plus=-plus, modulo=nodes)
     return _round(0, nodes, _LINKS, Fraction(0), 0, (After(work=source, rank=rank, travels=True),))
@@ -41,19 +41,19 @@ def alltoall(*, nodes: int, gpus: int, size_bytes: int, in_levels: bool = False)
     if ranks < 2 or (in_levels and (nodes < 2 or gpus < 2)):
         raise InputError(f"no such alltoall of {nodes} nodes of {gpus} GPUs", hint="two nodes of two GPUs at least")
     part = Fraction(size_bytes, ranks)
-    works: list[Work] = []
+    works: list[RankWork] = []
     for other in range(1, gpus):
-        after = (After(work=len(works) - 1),) if works else ()
-        works.append(_round(other, nodes, _LINKS, part * (nodes if in_levels else 1), 0, after))
+        before: tuple[After, ...] = (After(work=len(works) - 1),) if works else ()
+        works.append(_round(other, nodes, _LINKS, part * (nodes if in_levels else 1), 0, before))
     within = len(works)
     for other in range(1, nodes):
         last = len(works) - 1
         if other > 1:
             # The rank that it sends to has taken in what came before.
-            after = (After(work=last), After(work=last, rank=Affine(plus=1, modulo=nodes)))
+            before = (After(work=last), After(work=last, rank=Affine(plus=1, modulo=nodes)))
         else:
-            after = (After(work=last, travels=True),) if in_levels else ()
-        works.append(_round(other, nodes, _NIC, part * gpus, other, after))
+            before = (After(work=last, travels=True),) if in_levels else ()
+        works.append(_round(other, nodes, _NIC, part * gpus, other, before))
     if gpus > 1:
         works.append(_arrival(within - 1, nodes, 0))
     if nodes > 1:
@@ -66,7 +66,7 @@ def alltoall(*, nodes: int, gpus: int, size_bytes: int, in_levels: bool = False)
         lanes=gpus,
         rounds=1,
         works=tuple(works),
-        period=1,
+        repeats_after=1,
     )
 
 
@@ -80,7 +80,7 @@ def pat(collective: str, *, nodes: int, size_bytes: int, chunks: int = 1) -> Sch
     # A gather doubles what it has; what is scattered is halved.
     if collective == "reduce_scatter":
         distances.reverse()
-    works: list[Work] = []
+    works: list[RankWork] = []
     for step, distance in enumerate(distances):
         after: tuple[After, ...] = ()
         if works:
@@ -88,7 +88,7 @@ def pat(collective: str, *, nodes: int, size_bytes: int, chunks: int = 1) -> Sch
             after = (After(work=step - 1, rank=SELF), After(work=step - 1, rank=before, travels=True))
         work = _round(step, nodes, _NIC, part * min(distance, nodes - distance), distance, after)
         works.append(
-            Work(
+            RankWork(
                 ranks=work.ranks,
                 step=step,
                 operation=operation,
@@ -100,7 +100,7 @@ def pat(collective: str, *, nodes: int, size_bytes: int, chunks: int = 1) -> Sch
         )
     # The next chunk begins when the last step of this one has left.
     first = works[0]
-    works[0] = Work(
+    works[0] = RankWork(
         ranks=first.ranks,
         operation=operation,
         part_bytes=first.part_bytes,
@@ -116,5 +116,5 @@ def pat(collective: str, *, nodes: int, size_bytes: int, chunks: int = 1) -> Sch
         lanes=1,
         rounds=chunks,
         works=tuple(works),
-        period=1,
+        repeats_after=1,
     )

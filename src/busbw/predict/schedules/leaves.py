@@ -16,7 +16,7 @@ from busbw.base.errors import InputError
 
 Routing = Literal["adaptive", "static"]
 Placement = Literal["in order", "scattered"]
-# A step of this multiplier meets each number once before it meets one twice: nodes are scattered the same way each time.
+# Nodes are scattered by the fractions of its multiples, the same way each time.
 _GOLDEN = 0.6180339887498949
 
 
@@ -41,22 +41,19 @@ def leaf_of(leaves: Leaves, nodes: int) -> tuple[int, ...]:
     """Return the leaf of each of so many nodes."""
     if leaves.nodes < 1 or not leaves.oversubscription >= 1:
         raise InputError(f"leaves of {leaves.nodes} nodes, {leaves.oversubscription:g}:1", hint="from 1 node, from 1:1")
-    places = range(nodes)
-    if leaves.placement == "scattered":
-        order = sorted(places, key=lambda node: (node * _GOLDEN) % 1)
-        places = range(nodes)
-        found = [0] * nodes
-        for place, node in enumerate(order):
-            found[node] = place // leaves.nodes
-        return tuple(found)
-    return tuple(place // leaves.nodes for place in places)
+    if leaves.placement == "in order":
+        return tuple(node // leaves.nodes for node in range(nodes))
+    found = [0] * nodes
+    for place, node in enumerate(sorted(range(nodes), key=lambda node: (node * _GOLDEN) % 1)):
+        found[node] = place // leaves.nodes
+    return tuple(found)
 
 
 @lru_cache(maxsize=4096)
 def most_loaded(flows: int, links: int) -> float:
     """Return how many of some flows the most loaded of some links carries on average, each hashed onto one.
 
-    Exact: of all ways to share F flows among U links, those with at most m on each have F! [x^F] (sum x^j/j!, j <= m)^U.
+    Exact up to 256 of each: the chance that no link has more than m, link after link, for every m.
     """
     if flows < 1 or links <= 1:
         return float(max(flows, 0))

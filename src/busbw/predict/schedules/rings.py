@@ -8,7 +8,7 @@ a node by one NIC, so a lane is a NIC with its channels. Source: docs/method-pre
 from fractions import Fraction
 
 from busbw.base.errors import InputError
-from busbw.predict.schedules.description import SELF, Affine, After, Operation, Ranks, Schedule, Via, Work
+from busbw.predict.schedules.description import SELF, Affine, After, Operation, Ranks, RankWork, Schedule, Via
 
 _STEPS = {"all_reduce": 2, "all_gather": 1, "reduce_scatter": 1}
 # Two slots of Simple: what NCCL sends at once of a ring's chunk.
@@ -41,7 +41,7 @@ def ring(collective: str, *, nodes: int, gpus: int, ports: int, size_bytes: int,
     lanes = lanes_of(nodes, gpus, ports)
     operation: Operation = "copy and send" if collective == "all_gather" else "add and send"
     before = Affine(plus=-1, modulo=ranks)
-    work = Work(
+    work = RankWork(
         ranks=Ranks(first=0, count=ranks),
         operation=operation,
         part_bytes=Fraction(size_bytes, lanes * ranks * slices),
@@ -57,7 +57,7 @@ def ring(collective: str, *, nodes: int, gpus: int, ports: int, size_bytes: int,
         lanes=lanes,
         rounds=_STEPS[collective] * (ranks - 1) * slices,
         works=(work,),
-        period=gpus if nodes > 1 else 1,
+        repeats_after=gpus if nodes > 1 else 1,
     )
 
 
@@ -74,7 +74,7 @@ def chain(collective: str, *, nodes: int, gpus: int, ports: int, size_bytes: int
     after = [After(work=0, rank=Affine(plus=-1), ranks=Ranks(first=1, count=ranks - 2), travels=True)]
     # The next rank has passed on what was in the slot.
     after.append(After(work=0, rank=Affine(plus=1), ranks=Ranks(first=0, count=ranks - 2), lag=SLOTS, travels=True))
-    work = Work(
+    work = RankWork(
         ranks=Ranks(first=0, count=ranks - 1),
         operation=operation,
         part_bytes=Fraction(size_bytes, lanes * chunks),
@@ -104,7 +104,7 @@ def neighbours(*, nodes: int, gpus: int, ports: int, size_bytes: int, chunks: in
         Via(link="nic", share=nearest, out=nearest, into=nearest) if via.link == "nic" else Via(link="nvlink")
         for via in row_vias(nodes, gpus, 1)
     )
-    work = Work(
+    work = RankWork(
         ranks=Ranks(first=0, count=ranks),
         operation="send",
         part_bytes=Fraction(size_bytes, chunks),
@@ -120,5 +120,5 @@ def neighbours(*, nodes: int, gpus: int, ports: int, size_bytes: int, chunks: in
         lanes=1,
         rounds=chunks,
         works=(work,),
-        period=gpus if nodes > 1 else 1,
+        repeats_after=gpus if nodes > 1 else 1,
     )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from busbw import _core
 from busbw.base.errors import InputError
-from busbw.predict.schedules.description import Affine, After, Ranks, Schedule, Via, Work, folded, runs
+from busbw.predict.schedules.description import Affine, After, Ranks, RankWork, Schedule, Via, folded, runs
 from busbw.predict.schedules.leaves import Crossing, Leaves, crossings, share_of_uplinks
 
 
@@ -66,7 +66,7 @@ def time_steps(
     core = _compiled(used, rates)
     for block, rank, times in _exceptions(used, slow, leaves):
         core.slow(block, rank, times)
-    if folds and schedule.period is None:
+    if folds and schedule.repeats_after is None:
         core = core.folded()
     found = _core.time_steps(core, used.rounds, folds)
     return Timed(time_s=found.seconds, operations=found.operations, whole=whole, rounds=found.rounds)
@@ -83,8 +83,8 @@ def time_events(
 ) -> Timed:
     """Return when a lane ends where works queue at the links that they share.
 
-    `in_turns`: connections at a link take turns (fair, by chunks); else what came first goes first. `skips`: rounds of a
-    steady state are told from their period. Raises InputError as `time_steps`.
+    `in_turns`: connections at a link take turns (fair, by chunks); else what came first goes first. `skips`: rounds of
+    a steady state are told from their period. Raises InputError as `time_steps`.
     """
     alike = not slow and leaves is None
     used = folded(schedule) if alike else schedule
@@ -128,15 +128,15 @@ def _range(ranks: Ranks) -> tuple[int, int, int]:
 
 
 def _map(rank: Affine) -> tuple[int, int, int]:
-    return rank.times, rank.plus, rank.modulo
+    return rank.multiple, rank.plus, rank.modulo
 
 
-def _seconds(work: Work, via: Via, rates: LaneRates, share: object) -> float:
+def _seconds(work: RankWork, via: Via, rates: LaneRates, share: object) -> float:
     rate_Bps = rates.nic_Bps if via.link == "nic" else rates.nvlink_Bps
     return float(work.part_bytes) / (rate_Bps * float(share))  # type: ignore[arg-type]
 
 
-def _latencies(schedule: Schedule, work: Work, after: After, rates: LaneRates) -> list[float]:
+def _latencies(schedule: Schedule, work: RankWork, after: After, rates: LaneRates) -> list[float]:
     """Return the latencies before the first ranks that wait; they repeat."""
     if not after.travels:
         return [0.0]
@@ -148,7 +148,7 @@ def _latencies(schedule: Schedule, work: Work, after: After, rates: LaneRates) -
     return [rates.nic_latency_s if link == "nic" else rates.nvlink_latency_s for link in links]
 
 
-def _nic_works(schedule: Schedule) -> Iterator[tuple[int, Work, int]]:
+def _nic_works(schedule: Schedule) -> Iterator[tuple[int, RankWork, int]]:
     """Return each work and rank that sends through a NIC."""
     for block, work in enumerate(schedule.works):
         if work.part_bytes and any(via.link == "nic" for via in work.via):
@@ -200,7 +200,7 @@ def _crossing(schedule: Schedule, leaves: Leaves | None) -> Crossing | None:
 
 
 def _pass_links(
-    core: _core.Schedule, block: int, work: Work, schedule: Schedule, rates: LaneRates, slow: tuple[SlowNic, ...]
+    core: _core.Schedule, block: int, work: RankWork, schedule: Schedule, rates: LaneRates, slow: tuple[SlowNic, ...]
 ) -> None:
     """Let a work pass its sender's end of a link, then its receiver's."""
     shares = _slowness(slow, schedule)
