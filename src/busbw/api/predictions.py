@@ -27,10 +27,12 @@ from busbw.model.predict.prediction import (
 from busbw.predict.calibrating import Calibration, calibrated, calibration_of
 from busbw.predict.cells import read_cells
 from busbw.predict.changes import Changes, changed_call, changes_of
-from busbw.predict.closed import CannotTellError, MachineClass, band_of, groups_of, machine_of, predicted
-from busbw.predict.fitting import CellGroup
+from busbw.predict.closed import predicted
 from busbw.predict.graphs import MOST_BYTES, graphs_as_stated, graphs_of_file, graphs_of_log, graphs_of_plans
+from busbw.predict.intervals import band_of
+from busbw.predict.machines import CannotTellError, MachineClass, groups_of, machine_of
 from busbw.predict.nccl import choice
+from busbw.predict.sweeps import CellGroup
 from busbw.stats.distributions import median
 from busbw.store.files import read_bounded
 from busbw.topo.origins.from_platform import map_gap

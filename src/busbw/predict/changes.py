@@ -14,7 +14,8 @@ from msgspec import structs
 from busbw.base.errors import InputError
 from busbw.model.limit import NodeRates, Rate
 from busbw.model.predict.prediction import ChangedCall, PredictedCall
-from busbw.predict.closed import MachineClass, predicted
+from busbw.predict.closed import predicted
+from busbw.predict.machines import MachineClass
 
 _RATE = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,3})?)G", re.ASCII)
 _NUMBER = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,3})?", re.ASCII)
