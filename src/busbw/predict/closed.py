@@ -27,8 +27,8 @@ from busbw.predict.machines import RDMA, CannotTellError, MachineClass, groups_o
 from busbw.predict.rising import TREES, rise_of
 
 _SHARP = "SHARP: what of its bound is reached takes a measured constant for each regime, and none is published"
-# Rings over eight NICs of 400 Gb/s were seen at this share of line rate or from 0.92 on, and nobody has said why: NDv5's
-# 330 GB/s and A3 Ultra's 329 (W1, T07). Both modes stay in the interval.
+# Rings over eight NICs of 400 Gb/s were seen at this share of line rate or from 0.92 on, and nobody has said why:
+# NDv5's 330 GB/s and A3 Ultra's 329 (W1, T07). Both modes stay in the interval.
 _SLOW_RING = 0.82
 # Beyond this many times the nodes seen, the interval grows by half of itself with each doubling.
 _SEEN_TIMES = 2
