@@ -9,6 +9,7 @@ scatters normally; of how many documents it is from the quantile knows.
 import math
 from collections.abc import Sequence
 
+from busbw.base.text import counted
 from busbw.model.predict.prediction import Band, HeldOut, Kinship, Scope
 from busbw.predict.machines import CannotTellError
 from busbw.stats.distributions import student_quantile
@@ -46,7 +47,7 @@ def reach_of(left_out: Sequence[HeldOut], band: Band, kinship: Kinship, scope: S
     scatter = math.sqrt((math.fsum(own) + drawn * math.fsum(wide) / len(wide)) / count)
     return (
         student_quantile(_UPPER, count) * scatter,
-        f"{len(own)} documents ({scope}, {kinship}) and, as {drawn} more, all {len(wide)}; each left out of the fit",
+        f"{counted(len(own), 'document')} ({scope}, {kinship}) and, as {drawn} more, all {len(wide)}; each left out of the fit",
     )
 
 
