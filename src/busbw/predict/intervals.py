@@ -45,10 +45,8 @@ def reach_of(left_out: Sequence[HeldOut], band: Band, kinship: Kinship, scope: S
     drawn = min(_DRAWN, len(wide))
     count = len(own) + drawn
     scatter = math.sqrt((math.fsum(own) + drawn * math.fsum(wide) / len(wide)) / count)
-    return (
-        student_quantile(_UPPER, count) * scatter,
-        f"{counted(len(own), 'document')} ({scope}, {kinship}) and, as {drawn} more, all {len(wide)}; each left out of the fit",
-    )
+    words = f"{counted(len(own), 'document')} ({scope}, {kinship}) and, as {drawn} more, all {len(wide)}"
+    return student_quantile(_UPPER, count) * scatter, f"{words}; each left out of the fit"
 
 
 def _scatters(rows: Sequence[HeldOut]) -> list[float]:

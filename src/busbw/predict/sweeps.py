@@ -178,11 +178,11 @@ def _between(group: CellGroup, algorithm: str) -> Sweep | None:
     )
 
 
-def _at_rate(whole: Curve, log_rate: float) -> Curve:
+def _at_rate(whole: Curve, first: float) -> Curve:
     """Return a curve with its first parameter held."""
 
     def curve(size_bytes: float, values: Sequence[float]) -> tuple[float, tuple[float, ...]]:
-        height, slopes = whole(size_bytes, (log_rate, *values))
+        height, slopes = whole(size_bytes, (first, *values))
         return height, slopes[1:]
 
     return curve
