@@ -33,7 +33,7 @@ from busbw.predict.closed import predicted, scope_of, with_own_part
 from busbw.predict.intervals import band_of
 from busbw.predict.machines import RDMA, CannotTellError, groups_of
 from busbw.predict.rising import LARGEST_BYTES, TREES, Rise, curve_algorithm, rise_of
-from busbw.predict.sweeps import CellGroup, Sweep, sweep_of
+from busbw.predict.sweeps import CellGroup, FittedSweep, sweep_of
 from busbw.stats.distributions import median
 
 # Neighbours are of the same machines; W1 and W2 are the write-ups on Azure and Isambard, M1 and M2 own measurements of
@@ -74,7 +74,7 @@ def fitted_constants(groups: Sequence[CellGroup]) -> PredictorConstants:
 
 
 @lru_cache(maxsize=1024)
-def _sweep(group: CellGroup) -> Sweep | None:
+def _sweep(group: CellGroup) -> FittedSweep | None:
     return sweep_of(group)
 
 
@@ -82,9 +82,9 @@ def _is_within(group: CellGroup) -> bool:
     return groups_of(group.machine, group.nodes) == 1
 
 
-def _curves(sweeps: Sequence[Sweep]) -> Iterable[RiseCurve]:
+def _curves(sweeps: Sequence[FittedSweep]) -> Iterable[RiseCurve]:
     """Yield a curve for each class of machines within a node."""
-    classes: dict[tuple[str | None, str | None], list[Sweep]] = defaultdict(list)
+    classes: dict[tuple[str | None, str | None], list[FittedSweep]] = defaultdict(list)
     for sweep in sweeps:
         group = sweep.group
         if _is_within(group) and group.algorithm is not None:
@@ -102,7 +102,7 @@ def _curves(sweeps: Sequence[Sweep]) -> Iterable[RiseCurve]:
         )
 
 
-def _hops(sweeps: Sequence[Sweep]) -> Iterable[NetworkHop]:
+def _hops(sweeps: Sequence[FittedSweep]) -> Iterable[NetworkHop]:
     """Yield what a hop adds for each network with each generation, for each network, and for those like RDMA."""
     found: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for sweep in sweeps:
@@ -129,7 +129,7 @@ def _of(names: dict[tuple[str, str], tuple[str, ...]], fabrics: set[str]) -> tup
     return tuple(sorted({name for key, each in names.items() if key[0] in fabrics for name in each}))
 
 
-def _chunk(sweeps: Sequence[Sweep]) -> ChunkCost | None:
+def _chunk(sweeps: Sequence[FittedSweep]) -> ChunkCost | None:
     by: dict[str, list[float]] = defaultdict(list)
     for sweep in sweeps:
         if not _is_within(sweep.group) and sweep.group.algorithm in TREES:
@@ -178,7 +178,7 @@ Key = tuple[str, str, str | None, str | None]
 
 
 def _shares(
-    groups: Sequence[CellGroup], sweeps: dict[int, Sweep], constants: PredictorConstants
+    groups: Sequence[CellGroup], sweeps: dict[int, FittedSweep], constants: PredictorConstants
 ) -> Iterable[LinkShare]:
     # By key, then by the machines that count once there, then by document.
     classes: dict[Key, dict[str, dict[str, list[tuple[bool, float]]]]] = defaultdict(
@@ -212,7 +212,7 @@ def _keys(part: str, algorithm: str, generation: str | None, fabric: str | None)
     return keys
 
 
-def _share_of(group: CellGroup, sweep: Sweep | None, constants: PredictorConstants) -> tuple[str, float] | None:
+def _share_of(group: CellGroup, sweep: FittedSweep | None, constants: PredictorConstants) -> tuple[str, float] | None:
     """Return the part that limits a group, and how much of it the group reached."""
     bound = _bound(group)
     line = next((line for line in bound.lines if line.limits), None) if bound is not None else None
@@ -260,7 +260,7 @@ def _bound(group: CellGroup) -> Bound | None:
     return found[0] if found and found[0].busbw_Bps is not None else None
 
 
-def _large_Bps(group: CellGroup, sweep: Sweep | None, constants: PredictorConstants) -> float:
+def _large_Bps(group: CellGroup, sweep: FittedSweep | None, constants: PredictorConstants) -> float:
     """Return the bandwidth of a group at 16 GiB: by its own rise, or through that of its class."""
     factor = COLLECTIVES[group.collective].factor(group.ranks)
     most_Bps = _FARTHEST * max(rate for _, rate in group.cells)

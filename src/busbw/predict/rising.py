@@ -31,7 +31,7 @@ _LEAST_LEFT = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Way:
+class ProtocolTime:
     """One protocol: the time of its hops, and what of the bytes is data."""
 
     protocol: str
@@ -58,7 +58,7 @@ class Parts:
 class Rise:
     """How a call rises: ways of which the fastest is taken, and what fills."""
 
-    ways: tuple[Way, ...]
+    ways: tuple[ProtocolTime, ...]
     # Of sweeps within one node; 0: none.
     knee_s: float = 0.0
     steepness: float = 1.0
@@ -152,7 +152,9 @@ def network_hops(nodes: int, collective: str, algorithm: str) -> int:
 
 
 @cache
-def ways_of(machine: MachineClass, nodes: int, collective: str, algorithm: str, extra_s: float) -> tuple[Way, ...]:
+def ways_of(
+    machine: MachineClass, nodes: int, collective: str, algorithm: str, extra_s: float
+) -> tuple[ProtocolTime, ...]:
     """Return NCCL's protocols with the time of their hops, `extra_s` being what the network adds to each of its own."""
     constants = nccl_constants(newest_release())
     gpus = machine.rates.gpus
@@ -166,7 +168,7 @@ def ways_of(machine: MachineClass, nodes: int, collective: str, algorithm: str, 
     around = (2 if collective == "all_reduce" else 1) * (gpus * nodes - 1)
     within = 2 * (gpus - 1) if as_tree else around - hops
     return tuple(
-        Way(
+        ProtocolTime(
             protocol=name,
             latency_s=1e-6 * (base[place] + within * hop[place] + hops * net[place]) + hops * extra_s,
             data=_DATA[place],
@@ -184,7 +186,7 @@ def _within(machine: MachineClass, nodes: int, collective: str, algorithm: str, 
     curve = curve_of(machine, collective, algorithm, constants)
     latency_s, words = _latency(machine, nodes, collective, algorithm, curve)
     return Rise(
-        ways=(Way(protocol="", latency_s=latency_s, data=1.0),),
+        ways=(ProtocolTime(protocol="", latency_s=latency_s, data=1.0),),
         knee_s=curve.knee_s,
         steepness=curve.steepness,
         words=(_curve_words(curve), *words),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from busbw.base.collectives import COLLECTIVES
 from busbw.limits.ceiling import ceiling
 from busbw.predict.machines import MachineClass, groups_of
-from busbw.predict.rising import TREES, Rise, Way, network_hops, stages_of, ways_of
+from busbw.predict.rising import TREES, ProtocolTime, Rise, network_hops, stages_of, ways_of
 from busbw.stats.curves import Curve, fit
 
 # A sweep of so many sizes tells a curve, if it reaches this size.
@@ -55,7 +55,7 @@ class CellGroup:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sweep:
+class FittedSweep:
     """What one group tells. Times in seconds; a curve within a node, hop and chunk between nodes."""
 
     group: CellGroup
@@ -70,7 +70,7 @@ class Sweep:
     chunk_s: float = 0.0
 
 
-def sweep_of(group: CellGroup) -> Sweep | None:
+def sweep_of(group: CellGroup) -> FittedSweep | None:
     """Return what a group with enough sizes tells; None where they do not determine it."""
     if len(group.cells) < _LEAST_SIZES or group.cells[-1][0] < _LEAST_REACH_BYTES or group.algorithm is None:
         return None
@@ -82,7 +82,7 @@ def _points(group: CellGroup) -> list[tuple[float, float]]:
     return [(float(size), rate) for size, rate in group.cells]
 
 
-def _within(group: CellGroup) -> Sweep | None:
+def _within(group: CellGroup) -> FittedSweep | None:
     """Return the curve of a sweep within a node."""
     most_Bps = max(rate for _, rate in group.cells)
     smallest_s = group.factor * group.cells[0][0] / group.cells[0][1]
@@ -94,10 +94,10 @@ def _within(group: CellGroup) -> Sweep | None:
     rate, knee, steepness, latency = (math.exp(value) for value in values)
     if rate > 2 * most_Bps or steepness < _FLATTEST:
         return None
-    return Sweep(
+    return FittedSweep(
         group=group,
         large_Bps=rate,
-        rise=Rise(ways=(Way(protocol="", latency_s=latency, data=1.0),), knee_s=knee, steepness=steepness),
+        rise=Rise(ways=(ProtocolTime(protocol="", latency_s=latency, data=1.0),), knee_s=knee, steepness=steepness),
         latency_s=latency,
         knee_s=knee,
         steepness=steepness,
@@ -152,7 +152,7 @@ def _curve(factor: float) -> Curve:
     return curve
 
 
-def _between(group: CellGroup, algorithm: str) -> Sweep | None:
+def _between(group: CellGroup, algorithm: str) -> FittedSweep | None:
     most_Bps = max(rate for _, rate in group.cells)
     as_tree = algorithm in TREES
     start = [math.log(1.05 * most_Bps), math.log(3e-5), *([math.log(2e-5)] if as_tree else [])]
@@ -166,7 +166,7 @@ def _between(group: CellGroup, algorithm: str) -> Sweep | None:
     if not values:
         return None
     rate, hop, chunk = (*(math.exp(value) for value in values), 0.0)[:3]
-    return Sweep(
+    return FittedSweep(
         group=group,
         large_Bps=rate,
         rise=Rise(
