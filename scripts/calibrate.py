@@ -11,14 +11,18 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 from busbw.facts.platforms import all_platforms
 from busbw.model.platform import Platform
-from busbw.model.predict.prediction import Band, PredictorConstants
+from busbw.model.predict.prediction import Band, PredictorConstants, Scope
 from busbw.predict.cells import read_cells
-from busbw.predict.closed import MachineClass, band_of, machine_of, reach_of
-from busbw.predict.fitting import NEIGHBOURS, CellGroup, Residual, fitted_constants, left_out_residuals, with_intervals
+from busbw.predict.closed import scope_of
+from busbw.predict.fitting import NEIGHBOURS, Residual, fitted_constants, left_out_residuals, with_intervals
+from busbw.predict.intervals import band_of, reach_of
+from busbw.predict.machines import MachineClass, machine_of
+from busbw.predict.sweeps import CellGroup
 from busbw.stats.distributions import median
 
 ROOT = Path(__file__).parents[1]
@@ -85,7 +89,16 @@ def written(constants: PredictorConstants) -> str:
         "[most_nodes]",
         *(f"{name} = {nodes}" for name, nodes in constants.most_nodes.items()),
     ]
-    for table, rows in (("share", constants.share), ("curve", constants.curve), ("left_out", constants.left_out)):
+    if constants.chunk is not None:
+        chunk = constants.chunk
+        lines += ["", "[chunk]", f"chunk_s = {_toml(chunk.chunk_s)}", f"documents = {_toml(chunk.documents)}"]
+    for table, rows in (
+        ("share", constants.share),
+        ("curve", constants.curve),
+        ("hop", constants.hop),
+        ("own", constants.own),
+        ("left_out", constants.left_out),
+    ):
         for row in rows:
             lines += ["", f"[[{table}]]"]
             for name in row.__struct_fields__:
@@ -116,6 +129,7 @@ def table(residuals: Sequence[Residual], constants: PredictorConstants) -> str:
     for band in bands:
         for (_, document), rows in sorted(item for item in by.items() if item[0][0] == band):
             told = [row.call for row in rows if row.call is not None]
+            scopes = [scope_of(row.group.machine, row.group.nodes) for row in rows if row.call is not None]
             measured = [row.measured_Bps for row in rows if row.call is not None]
             if not told:
                 lines.append(f"| {band} | {document} | | {len(rows)} | 0 | | | | |")
@@ -124,7 +138,10 @@ def table(residuals: Sequence[Residual], constants: PredictorConstants) -> str:
             kinship = told[0].kinship
             block = next((block for block in NEIGHBOURS if document in block), (document,))
             others = [each for each in constants.left_out if each.document not in block]
-            reaches = [reach_of(others, band, call.kinship)[0] * call.widened for call in told]
+            reaches = [
+                reach_of(others, band, call.kinship, scope)[0] * call.widened
+                for call, scope in zip(told, scopes, strict=True)
+            ]
             pairs = zip(told, measured, reaches, strict=True)
             inside = sum(abs(math.log(call.busbw_Bps / rate)) <= reach for call, rate, reach in pairs)
             reach = median(sorted(reaches))
@@ -137,13 +154,17 @@ def table(residuals: Sequence[Residual], constants: PredictorConstants) -> str:
 
 def calibrated_table(constants: PredictorConstants) -> str:
     """Return what is left once a sweep is shifted through its middle cell, as Markdown: a row a band."""
-    lines = ["| band | documents | median e | half-width |", "|" + "---|" * 4]
+    lines = ["| band | scope | documents | median e | half-width |", "|" + "---|" * 5]
     bands: tuple[Band, ...] = ("large", "middle", "small")
-    for band in bands:
-        rows = [row for row in constants.left_out if (row.band, row.kinship) == (band, "calibrated")]
-        reach = reach_of(constants.left_out, band, "calibrated")[0]
+    scopes: tuple[Scope, ...] = ("one node", "several nodes")
+    for band, scope in product(bands, scopes):
+        rows = [row for row in constants.left_out if (row.band, row.kinship, row.scope) == (band, "calibrated", scope)]
+        if not rows:
+            continue
+        reach = reach_of(constants.left_out, band, "calibrated", scope)[0]
         middle = median(sorted(median(row.residuals) for row in rows))
-        lines.append(f"| {band} | {len(rows)} | {100 * middle:.1f} % | {100 * (math.exp(reach) - 1):.0f} % |")
+        half_width = f"{100 * (math.exp(reach) - 1):.0f} %"
+        lines.append(f"| {band} | {scope} | {len(rows)} | {100 * middle:.1f} % | {half_width} |")
     return "\n".join(lines)
 
 

@@ -10,8 +10,9 @@ from busbw.facts.platforms import find_platform
 from busbw.model.predict.nccl_choice import NcclGraphs, NcclJob
 from busbw.predict.cells import read_cells
 from busbw.predict.changes import changes_of
-from busbw.predict.closed import CannotTellError, MachineClass, machine_of, predicted
+from busbw.predict.closed import predicted
 from busbw.predict.graphs import graphs_as_stated, graphs_of_file, graphs_of_log
+from busbw.predict.machines import CannotTellError, MachineClass, machine_of
 from busbw.predict.nccl import cost_table
 
 _SAMPLES = Path(__file__).parents[1] / "predict" / "samples"

@@ -10,8 +10,9 @@ from tests.predict.test_nccl_model import printed_table
 from busbw.facts.nccl_model import nccl_constants, nccl_model_facts
 from busbw.facts.platforms import find_platform
 from busbw.model.predict.nccl_choice import NcclJob
-from busbw.predict.closed import machine_of, predicted
+from busbw.predict.closed import predicted
 from busbw.predict.graphs import graphs_of_log
+from busbw.predict.machines import machine_of
 from busbw.predict.nccl import cost_table
 
 from .conftest import GUARDS

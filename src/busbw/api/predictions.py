@@ -9,6 +9,7 @@ from pathlib import Path
 
 from busbw.base.errors import InputError
 from busbw.facts.nccl_model import nccl_constants, newest_release
+from busbw.facts.platforms import all_platforms
 from busbw.facts.predictor import predictor_constants
 from busbw.limits.algorithms import algorithm_name
 from busbw.machine.named import node_view, platform
@@ -29,10 +30,13 @@ from busbw.model.predict.prediction import (
 from busbw.predict.calibrating import Calibration, calibrated, calibration_of
 from busbw.predict.cells import read_cells
 from busbw.predict.changes import Changes, changed_call, changes_of
-from busbw.predict.closed import CannotTellError, MachineClass, band_of, groups_of, machine_of, predicted
-from busbw.predict.fitting import CellGroup
+from busbw.predict.closed import predicted
+from busbw.predict.described import described_machine
 from busbw.predict.graphs import MOST_BYTES, graphs_as_stated, graphs_of_file, graphs_of_log, graphs_of_plans
+from busbw.predict.intervals import band_of
+from busbw.predict.machines import CannotTellError, MachineClass, groups_of, machine_of
 from busbw.predict.nccl import choice
+from busbw.predict.sweeps import CellGroup
 from busbw.predict.tiers import ScheduleTier, simulated
 from busbw.stats.distributions import median
 from busbw.store.files import read_bounded
@@ -53,7 +57,8 @@ class PredictRequest:
     """What is asked: a collective on nodes of a platform. None: left to what is known."""
 
     collective: str
-    platform: str
+    # A platform, by id or name; None: `machine` describes one.
+    platform: str | None = None
     nodes: tuple[int, ...]
     sizes_bytes: tuple[int, ...]
     gpus: int | None = None
@@ -69,6 +74,8 @@ class PredictRequest:
     what_if: tuple[str, ...] = ()
     # None: the cheapest that models what was asked.
     tier: Tier | None = None
+    # As `gpu=H200, gpus=8, nics=16x200G, fabric=RoCE`.
+    machine: str | None = None
 
 
 _FASTEST = "the fastest that is predicted, of those that were measured on such machines where any was"
@@ -90,8 +97,7 @@ def predict(asked: PredictRequest) -> Prediction:
             raise InputError(f"{nodes} nodes", hint=f"from 1 to {MOST_NODES}: --nodes 32")
     if len(asked.nodes) * len(asked.sizes_bytes) > _MOST_ROWS:
         raise InputError(f"more than {_MOST_ROWS} rows", hint="fewer sizes, or fewer numbers of nodes")
-    found = platform(asked.platform).platform
-    machine = machine_of(found, gpus=asked.gpus, name=asked.platform)
+    found, machine = _nodes_of(asked)
     release = asked.nccl or newest_release()
     nccl_constants(release)
     wanted = algorithm_name(asked.algorithm) if asked.algorithm is not None else None
@@ -102,7 +108,7 @@ def predict(asked: PredictRequest) -> Prediction:
         raise InputError(f"the closed form cannot tell {changes.words}", where="--tier closed", hint="--tier steps")
     rows, notes = [], [f"calibrated: {words}" for words in calibration.words] if calibration is not None else []
     for nodes in asked.nodes:
-        start = stated or (_planned_start(found, machine) if nodes == 1 else None)
+        start = stated or (_planned_start(found, machine) if nodes == 1 and asked.machine is None else None)
         settled = _Settled(
             machine=machine, found=found, wanted=wanted, release=release, calibration=calibration, changes=changes,
             tier=asked.tier,
@@ -120,7 +126,7 @@ def predict(asked: PredictRequest) -> Prediction:
     if told and calibration is None:
         notes.append("a few measured sizes of this machine shift it, and make it narrower: --calibrate FILE.csv")
     return Prediction(
-        name=found.id,
+        name=found.id if asked.machine is None else machine.name,
         collective=asked.collective,
         gpus=machine.rates.gpus,
         release=release,
@@ -128,6 +134,16 @@ def predict(asked: PredictRequest) -> Prediction:
         rows=tuple(rows),
         notes=(*notes, *machine.rates.assumptions),
     )
+
+
+def _nodes_of(asked: PredictRequest) -> tuple[Platform, MachineClass]:
+    """Return the platform that is asked about, or the one that a described machine is like, and its nodes."""
+    if asked.machine is not None and (asked.platform, asked.gpus) == (None, None):
+        return described_machine(asked.machine, all_platforms(()))
+    if asked.machine is not None or asked.platform is None:
+        raise InputError("one machine is asked about", hint="either --platform and --gpus, or --machine")
+    found = platform(asked.platform).platform
+    return found, machine_of(found, gpus=asked.gpus, name=asked.platform)
 
 
 def _given_start(asked: PredictRequest) -> _Start | None:

@@ -17,6 +17,7 @@ _PROTOCOLS: dict[str, Protocol] = {"ll": "LL", "ll128": "LL128", "simple": "Simp
 @click.command()
 @click.argument("collective", required=False, metavar="[COLLECTIVE]")
 @click.option("--platform", metavar="ID", help="A platform, by id or any of its names.")
+@click.option("--machine", metavar="WORDS", help="Instead: 'gpu=H200, gpus=8, nics=16x200G, fabric=RoCE'.")
 @click.option("--nodes", default="1", show_default=True, metavar="N[,N...]", help="Nodes; several after each other.")
 @click.option("--gpus", type=int, metavar="N", help="GPUs of each node [default: all].")
 @click.option("-b", "first", type=SIZE, metavar="SIZE", help="The smallest size [default: 1M].")
@@ -58,6 +59,7 @@ _PROTOCOLS: dict[str, Protocol] = {"ll": "LL", "ll128": "LL128", "simple": "Simp
 def predict(
     collective: str | None,
     platform: str | None,
+    machine: str | None,
     nodes: str,
     first: int | None,
     last: int | None,
@@ -83,10 +85,10 @@ def predict(
     from busbw.model import codec
 
     if against is not None:
-        if collective is not None or platform is not None:
+        if (collective, platform, machine) != (None, None, None):
             raise InputError("--against says what to predict", hint=f"busbw predict --against {against}")
         _hold(against, as_json=as_json)
-    if collective is None or platform is None:
+    if collective is None or (platform is None and machine is None):
         lacks = "no collective is named" if collective is None else "no platform is named"
         raise InputError(lacks, hint="busbw predict all_reduce --platform azure-nd-h100-v5 --nodes 32")
     from busbw.api.predictions import PredictRequest
@@ -96,6 +98,7 @@ def predict(
         PredictRequest(
             collective=collective,
             platform=platform,
+            machine=machine,
             nodes=_numbers(nodes),
             sizes_bytes=_sizes(sizes_bytes, first, last, step),
             protocol=_PROTOCOLS[protocol.lower()] if protocol is not None else None,

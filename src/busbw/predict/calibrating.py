@@ -14,8 +14,10 @@ from msgspec import structs
 from busbw.base.errors import InputError
 from busbw.base.units import format_rate, format_size
 from busbw.model.predict.prediction import HeldOut, PredictedCall
-from busbw.predict.closed import CannotTellError, MachineClass, band_of, bands_words, predicted, reach_of
-from busbw.predict.fitting import CellGroup
+from busbw.predict.closed import predicted, scope_of
+from busbw.predict.intervals import band_of, bands_words, reach_of
+from busbw.predict.machines import CannotTellError, MachineClass
+from busbw.predict.sweeps import CellGroup
 
 MOST_CELLS = 8
 
@@ -24,6 +26,7 @@ MOST_CELLS = 8
 class CalibrationPoint:
     """A measured cell, and what was predicted for it without it."""
 
+    machine: MachineClass
     measured_Bps: float
     call: PredictedCall
 
@@ -84,7 +87,7 @@ def _point(group: CellGroup, size_bytes: int, measured_Bps: float) -> tuple[Cali
     call = asked[0]
     if measured_Bps > call.bound_Bps:
         return None, f"not used: {what}: {format_rate(measured_Bps)} is above {format_rate(call.bound_Bps)}, the bound"
-    point = CalibrationPoint(measured_Bps=measured_Bps, call=call)
+    point = CalibrationPoint(machine=group.machine, measured_Bps=measured_Bps, call=call)
     return point, f"{what}: measured {format_rate(measured_Bps)}, predicted {format_rate(call.busbw_Bps)}"
 
 
@@ -103,13 +106,14 @@ def calibrated(call: PredictedCall, points: Sequence[CalibrationPoint], left_out
     words = f"{call.interval_words}; shifted by cells of another number of nodes, which does not make it narrower"
     if own:
         band = band_of(call.size_bytes)
-        reach, from_words = reach_of(left_out, band, "calibrated")
+        reach, from_words = reach_of(left_out, band, "calibrated", scope_of(own[0].machine, call.nodes))
         words = f"{bands_words(band)}: {from_words}"
     return structs.replace(
         call,
         time_s=call.time_s * times,
         latency_s=call.latency_s * times,
         filling_s=call.filling_s * times,
+        flags_s=call.flags_s * times,
         wire_s=call.wire_s * times,
         busbw_Bps=busbw_Bps,
         algbw_Bps=call.algbw_Bps / times,

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from busbw.base.collectives import COLLECTIVES
 from busbw.base.errors import InputError
-from busbw.predict.closed import MachineClass
-from busbw.predict.fitting import CellGroup, algorithm_of
+from busbw.predict.machines import MachineClass
+from busbw.predict.sweeps import CellGroup, algorithm_of
 
 COLUMNS = ("document", "platform_id", "nodes", "gpus", "collective", "size_bytes", "busbw_GBps", "algorithm")
 MOST_BYTES = 64 * 2**20

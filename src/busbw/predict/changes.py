@@ -18,7 +18,8 @@ from msgspec import structs
 from busbw.base.errors import InputError
 from busbw.model.limit import NodeRates, Rate
 from busbw.model.predict.prediction import ChangedCall, PredictedCall
-from busbw.predict.closed import MachineClass, predicted
+from busbw.predict.closed import predicted
+from busbw.predict.machines import MachineClass
 from busbw.predict.schedules.leaves import Leaves, Placement, Routing
 from busbw.predict.schedules.timing import SlowNic
 from busbw.predict.tiers import USUAL, Hindrances, ScheduleTier, simulated

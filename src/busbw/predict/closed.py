@@ -1,111 +1,44 @@
-"""The closed form: T = latency + f S/B (1 + (knee B/S)^steepness), with B from exact loads of links.
+"""The closed form: the bus bandwidth of very large messages from exact loads of links, and below it how a call rises.
 
-B is such that 16 GiB come out at the least, over the parts that data passes, of a part's line rate times what the
-algorithm's loads let it carry (`limits`) times the share of it that collectives have reached (fitted). Nothing is
-predicted above that. Constants are looked up from the nearest class
-of machines to wider ones; the interval is of documents that had no part in the constants.
+16 GiB come out at the least, over the parts that data passes, of a part's line rate times what the algorithm's loads
+let it carry (`limits`) times the share of it that collectives have reached (fitted); `rising` has the way to there.
+Nothing is predicted above that. Constants are looked up from the nearest class of machines to wider ones; the
+interval is of documents that had no part in the constants.
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from busbw.base.collectives import COLLECTIVES
 from busbw.base.errors import InputError
-from busbw.facts.nccl_model import nccl_constants, nccl_model_facts, newest_release
 from busbw.facts.predictor import predictor_constants
-from busbw.limits.algorithms import algorithm_name, shape_of
+from busbw.limits.algorithms import algorithm_name
 from busbw.limits.ceiling import ceiling
-from busbw.limits.rates import rates_of_platform
-from busbw.model.limit import Bound, NodeRates
-from busbw.model.platform import Platform
+from busbw.model.limit import Bound
 from busbw.model.predict.prediction import (
-    Band,
-    HeldOut,
     Kinship,
     LinkShare,
     PredictedCall,
     PredictorConstants,
-    RiseCurve,
+    Scope,
 )
-from busbw.predict.nccl import empty_call
+from busbw.predict.intervals import band_of, bands_words, reach_of
+from busbw.predict.machines import RDMA, CannotTellError, MachineClass, groups_of
+from busbw.predict.rising import TREES, rise_of
 
-_LARGE_BYTES = 2**30
-_MIDDLE_BYTES = 2**20
-# Shares of line rates are those of messages of this size.
-LARGEST_BYTES = 2**34
-# Fewer documents say nothing of a 90 % interval: the 90th part of them cannot be told.
-LEAST_DOCUMENTS = 9
-_COVERED = 0.9
 _SHARP = "SHARP: what of its bound is reached takes a measured constant for each regime, and none is published"
-_BANDS = {"large": "from 1 GiB on", "middle": "from 1 MiB on", "small": "below 1 MiB"}
+# Rings over eight NICs of 400 Gb/s were seen at this share of line rate or from 0.92 on, and nobody has said why:
+# NDv5's 330 GB/s and A3 Ultra's 329 (W1, T07). Both modes stay in the interval.
+_SLOW_RING = 0.82
 # Beyond this many times the nodes seen, the interval grows by half of itself with each doubling.
 _SEEN_TIMES = 2
 _GROWTH = 0.5
-# Up to five GPUs NCCL keeps to the ring within a node; the tree of one node is a chain that nobody measured.
+# Up to four GPUs NCCL keeps to the ring within a node; the tree of one node is a chain that nobody measured.
+_MOST_IN_RING = 4
 _NOT_IN_ONE_NODE = frozenset({"tree"})
-_TREES = frozenset({"tree", "nvlstree"})
-# Networks that read and write memory of GPUs. Of one of them that nobody measured the others say something, with an
-# interval this many times as wide.
-RDMA = frozenset({"InfiniBand", "RoCE", "EFA", "Slingshot"})
+# Of networks and GPUs that nobody measured others say something, with an interval this many times as wide.
 _OTHER_TIMES = 1.5
 _COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")
-
-
-@dataclass(frozen=True, kw_only=True)
-class MachineClass:
-    """Nodes of one kind as the constants see them."""
-
-    name: str
-    rates: NodeRates
-    # ampere, hopper, blackwell, blackwell rack (a switch joins GPUs of several nodes), or AMD's processor; None: of no
-    # kind that was measured.
-    generation: str | None
-    # The kind of network; None: not known.
-    fabric: str | None
-    # Compute capability times ten.
-    sm: int | None = None
-
-    def __hash__(self) -> int:
-        """Return a hash by name and GPUs, of which everything else follows."""
-        return hash((self.name, self.rates.gpus))
-
-
-def machine_of(platform: Platform, *, gpus: int | None = None, name: str | None = None) -> MachineClass:
-    """Return a platform as the constants see it. Raises InputError as `rates_of_platform`."""
-    generations = {80: "ampere", 90: "hopper", 100: "blackwell"}
-    generation = generations.get(platform.gpu.sm or 0)
-    if generation is not None and platform.nvlink.domain_gpus is not None:
-        generation = f"{generation} rack"
-    if platform.gpu.gcn is not None:
-        generation = platform.gpu.gcn.partition(":")[0]
-    return MachineClass(
-        name=platform.id,
-        rates=rates_of_platform(platform, gpus=gpus, name=name),
-        generation=generation,
-        fabric=platform.fabric.kind,
-        sm=platform.gpu.sm,
-    )
-
-
-def groups_of(machine: MachineClass, nodes: int) -> int:
-    """Return how many groups of ranks only NICs join: nodes, or NVLink domains of several."""
-    return shape_of(machine.rates, nodes).groups
-
-
-def band_of(size_bytes: int) -> Band:
-    """Return the band of a size."""
-    return "large" if size_bytes >= _LARGE_BYTES else "middle" if size_bytes >= _MIDDLE_BYTES else "small"
-
-
-def bands_words(band: Band) -> str:
-    """Return which sizes a band has."""
-    return _BANDS[band]
-
-
-class CannotTellError(Exception):
-    """No data applies; the text says to what."""
 
 
 @lru_cache(maxsize=4096)
@@ -157,7 +90,27 @@ def predicted(
             reasons.append(str(error))
     if not calls:
         raise CannotTellError("; ".join(dict.fromkeys(reasons)))
-    return tuple(sorted(calls, key=lambda call: (call.kinship != "in family", call.time_s)))
+    return tuple(
+        sorted(
+            calls,
+            key=lambda call: (
+                _is_passed_over(machine, nodes, collective, call),
+                call.kinship != "in family",
+                call.time_s,
+            ),
+        )
+    )
+
+
+def _is_passed_over(machine: MachineClass, nodes: int, collective: str, call: PredictedCall) -> bool:
+    """Return whether NCCL passes a way over: within a node whose switch adds, the ring of more than four GPUs."""
+    return (
+        groups_of(machine, nodes) == 1
+        and collective == "all_reduce"
+        and call.ranks > _MOST_IN_RING
+        and machine.rates.nvls is True
+        and call.algorithm != "nvls"
+    )
 
 
 def _call(
@@ -166,21 +119,25 @@ def _call(
     if bound.algorithm == "collnet":
         raise CannotTellError(_SHARP)
     ranks = machine.rates.gpus * nodes
-    most_Bps, limited_by, share = large_Bps(machine, bound, constants, within=groups_of(machine, nodes) == 1)
-    curve = curve_of(machine, nodes, bound.algorithm, constants)
+    within = groups_of(machine, nodes) == 1
+    most_Bps, limited_by, share = large_Bps(machine, bound, constants, within=within)
     factor = COLLECTIVES[collective].factor(ranks)
-    whole_Bps = endless_Bps(curve, factor, most_Bps)
-    wire_s = factor * size_bytes / whole_Bps
-    latency_s, latency_words = _latency(machine, nodes, collective, bound.algorithm, curve)
-    filling_s = filling_of(curve, wire_s, whole_Bps, size_bytes)
+    own = own_words(machine, collective, bound.algorithm, constants) if within else None
+    if own is not None:
+        most_Bps = with_own_part(machine, collective, ranks, most_Bps, constants)
+    rise = rise_of(machine, nodes, collective, bound.algorithm, constants)
+    parts = rise.parts(factor, size_bytes, rise.endless_Bps(factor, most_Bps))
     # Beyond 16 GiB nobody measured that it still rises.
-    wire_s += max(0.0, factor * size_bytes / most_Bps - (latency_s + wire_s + filling_s))
-    time_s = latency_s + wire_s + filling_s
+    wire_s = parts.wire_s + max(0.0, factor * size_bytes / most_Bps - parts.time_s)
+    time_s = parts.time_s + wire_s - parts.wire_s
     busbw_Bps = factor * size_bytes / time_s
     bound_Bps = bound.busbw_Bps or busbw_Bps
     kinship = kinship_of(machine, share)
     band = band_of(size_bytes)
-    reach, words = reach_of(constants.left_out, band, kinship)
+    reach, words = reach_of(constants.left_out, band, kinship, scope_of(machine, nodes))
+    if bound.algorithm == "ring" and share.part == "nic" and share.share > _SLOW_RING:
+        reach = max(reach, math.log(share.share / _SLOW_RING))
+        words += "; at least to 0.82 of line rate, where some rings stay"
     times, extrapolated = _extrapolated(machine, nodes, share, constants)
     return PredictedCall(
         nodes=nodes,
@@ -193,8 +150,9 @@ def _call(
         low_Bps=busbw_Bps * math.exp(-reach * times),
         high_Bps=min(busbw_Bps * math.exp(reach * times), bound_Bps),
         bound_Bps=bound_Bps,
-        latency_s=latency_s,
-        filling_s=filling_s,
+        latency_s=parts.latency_s,
+        filling_s=parts.filling_s,
+        flags_s=parts.flags_s,
         wire_s=wire_s,
         limited_by=limited_by,
         kinship=kinship,
@@ -202,43 +160,38 @@ def _call(
         extrapolated=extrapolated,
         share_spread=share.spread,
         widened=times,
-        basis=(_share_words(share, limited_by), _curve_words(curve), *latency_words),
-        documents=tuple(dict.fromkeys((*share.documents, *curve.documents))),
+        basis=(_share_words(share, limited_by), *rise.words, *([own] if own is not None else [])),
+        documents=tuple(dict.fromkeys((*share.documents, *rise.documents))),
     )
 
 
-def _latency(
-    machine: MachineClass, nodes: int, collective: str, algorithm: str, curve: RiseCurve
-) -> tuple[float, tuple[str, ...]]:
-    """Return the time of a few bytes: of NCCL's own model where calls were seen to take as long, else of the curve."""
-    facts = nccl_model_facts()
-    if nodes > 1 or algorithm != "ring" or machine.sm not in facts.confirmed_sm:
-        return curve.latency_s, ()
-    found = empty_call(nccl_constants(newest_release()), collective, machine.rates.gpus)
-    if found is None:
-        return curve.latency_s, ()
-    hops = f"{found.base_us:g} us + {found.hops} hops of {found.hop_us:g} us"
-    return found.time_us * 1e-6, (f"a few bytes: {hops}, NCCL's cost model ({', '.join(facts.confirmed)})",)
+def scope_of(machine: MachineClass, nodes: int) -> Scope:
+    """Return whether a job is within one node (or one rack that a switch joins), or over several."""
+    return "one node" if groups_of(machine, nodes) == 1 else "several nodes"
 
 
-def filling_of(curve: RiseCurve, wire_s: float, whole_Bps: float, size_bytes: float) -> float:
-    """Return the time in which the pipeline is not full."""
-    filling: float = wire_s * (curve.knee_s * whole_Bps / size_bytes) ** curve.steepness
-    return filling
+def own_s_per_byte(machine: MachineClass, collective: str, algorithm: str, constants: PredictorConstants) -> float:
+    """Return what a rank's own part costs it in a ring within a node, in seconds a byte of that part."""
+    if algorithm != "ring" or machine.sm is None:
+        return 0.0
+    return next((row.s_per_byte for row in constants.own if row.collective == collective), 0.0)
 
 
-def endless_Bps(curve: RiseCurve, factor: float, large_Bps: float) -> float:
-    """Return the B with which a curve reaches `large_Bps` at 16 GiB."""
-    moved = factor * LARGEST_BYTES
-    left_s = moved / large_Bps - curve.latency_s
-    # Without the part that does not depend on the size nothing would be left: 16 GiB take longer than any latency.
-    whole_Bps = moved / max(left_s, 0.5 * moved / large_Bps)
-    start_Bps = whole_Bps
-    for _ in range(8):
-        whole_Bps = start_Bps * (1 + (curve.knee_s * whole_Bps / LARGEST_BYTES) ** curve.steepness)
-        if whole_Bps > 2 * start_Bps:
-            return 2 * start_Bps
-    return whole_Bps
+def own_words(machine: MachineClass, collective: str, algorithm: str, constants: PredictorConstants) -> str | None:
+    """Return that in words; None: nothing."""
+    cost = own_s_per_byte(machine, collective, algorithm, constants)
+    if not cost:
+        return None
+    documents = next(row.documents for row in constants.own if row.collective == collective)
+    return f"each rank's own part at {1e-9 / cost:.0f} GB/s, fitted ({collective}; {', '.join(documents)})"
+
+
+def with_own_part(
+    machine: MachineClass, collective: str, ranks: int, rate_Bps: float, constants: PredictorConstants
+) -> float:
+    """Return the bus bandwidth of a ring once each rank has also written its own part: S/n, beside what it sends."""
+    cost = own_s_per_byte(machine, collective, "ring", constants)
+    return 1 / (1 / rate_Bps + cost / (ranks * COLLECTIVES[collective].factor(ranks)))
 
 
 _TITLES = {
@@ -291,7 +244,7 @@ def share_of(machine: MachineClass, part: str, algorithm: str, constants: Predic
     kind = "nic" if part in ("nic", "nic_slot") else "nvlink"
     if part == "slot":
         return None
-    alike = "tree" if kind == "nic" and algorithm in _TREES else algorithm
+    alike = "tree" if kind == "nic" and algorithm in TREES else algorithm
     ladder: list[tuple[str, str | None, str | None]] = [(alike, machine.generation, None)]
     if algorithm == "nvlstree":
         # Within a node its switch adds as it does in one alone.
@@ -324,76 +277,10 @@ def _share(
     )
 
 
-def curve_of(machine: MachineClass, nodes: int, algorithm: str, constants: PredictorConstants) -> RiseCurve:
-    """Return how the time rises with the size, of the nearest class. Raises CannotTellError where nothing is near."""
-    within = groups_of(machine, nodes) == 1
-    scope, fabric = ("one node", None) if within else ("several nodes", machine.fabric)
-    alike = "tree" if algorithm in _TREES else algorithm
-    ladder = (
-        (alike, machine.generation, fabric),
-        (alike, None, fabric),
-        (None, machine.generation, fabric),
-        (None, None, fabric),
-        (alike, None, None),
-        (None, None, None),
-    )
-    for wanted in ladder:
-        for row in constants.curve:
-            if row.scope == scope and (row.algorithm, row.generation, row.fabric) == wanted:
-                return row if within else _over(row, nodes, algorithm)
-    raise CannotTellError(f"nobody has published a sweep over {scope}")
-
-
-def _over(curve: RiseCurve, nodes: int, algorithm: str) -> RiseCurve:
-    """Return the curve for another number of nodes: a tree grows with its depth, a ring with its length."""
-    if nodes == curve.nodes:
-        return curve
-    if algorithm in _TREES:
-        times = max(1.0, math.log2(nodes)) / max(1.0, math.log2(curve.nodes))
-    else:
-        times = nodes / curve.nodes
-    return RiseCurve(
-        scope=curve.scope,
-        algorithm=curve.algorithm,
-        generation=curve.generation,
-        fabric=curve.fabric,
-        nodes=nodes,
-        latency_s=curve.latency_s * times,
-        knee_s=curve.knee_s * times,
-        steepness=curve.steepness,
-        documents=curve.documents,
-    )
-
-
 def kinship_of(machine: MachineClass, share: LinkShare) -> Kinship:
     """Return whether the constant that counts most is of such machines."""
     own = share.generation == machine.generation and share.generation is not None
     return "in family" if own and (share.part == "nvlink" or share.fabric == machine.fabric) else "across"
-
-
-def reach_of(left_out: Sequence[HeldOut], band: Band, kinship: Kinship) -> tuple[float, str]:
-    """Return how far the 90 % interval reaches on the logarithm, and where that is from.
-
-    Documents count alike, whatever number of cells they have. Raises CannotTellError where too few were left out.
-    """
-    wider = [row for row in left_out if row.band == band and (row.kinship == "calibrated") is (kinship == "calibrated")]
-    own = [row for row in wider if row.kinship == kinship]
-    rows = own if len(own) >= LEAST_DOCUMENTS or kinship == "calibrated" else wider
-    if not rows:
-        raise CannotTellError("no document of such sizes was left out of the fit: an interval cannot be told")
-    cells = sorted((residual, 1 / len(row.residuals)) for row in rows for residual in row.residuals)
-    level = min(1.0, _COVERED * (len(rows) + 1) / len(rows)) * len(rows)
-    passed, reach = 0.0, cells[-1][0]
-    for residual, weight in cells:
-        passed += weight
-        if passed >= level - 1e-9:
-            reach = residual
-            break
-    less = "" if len(rows) >= LEAST_DOCUMENTS else "; fewer than nine tell no 90 %: take it as a hint"
-    if rows is own:
-        return reach, f"{len(rows)} documents {kinship}, each left out of the fit{less}"
-    few = f", as only {len(own)} of them are {kinship}" if own else f", as none of them is {kinship}"
-    return reach, f"{len(rows)} documents of any machine, each left out of the fit{few}{less}"
 
 
 def _extrapolated(
@@ -422,11 +309,3 @@ def _share_words(share: LinkShare, limited_by: str) -> str:
     of = " ".join(each for each in (share.algorithm, share.generation, share.fabric) if each is not None)
     spread = f" +- {100 * share.spread:.0f} %" if share.spread is not None else ""
     return f"{limited_by}: {share.share:.3f} of line rate{spread}, fitted ({of}; {', '.join(share.documents)})"
-
-
-def _curve_words(curve: RiseCurve) -> str:
-    of = " ".join(each for each in (curve.algorithm, curve.generation, curve.fabric) if each is not None) or curve.scope
-    return (
-        f"rise with size: {curve.latency_s * 1e6:.0f} us, knee {curve.knee_s * 1e6:.0f} us, steepness "
-        f"{curve.steepness:.2f}, fitted ({of}; {', '.join(curve.documents)})"
-    )

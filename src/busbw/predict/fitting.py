@@ -1,196 +1,163 @@
 """The constants of the closed form, fitted to published cells, and what is left of documents that had no part in them.
 
 A document is left out together with its neighbours (of the same machine), everything is fitted again, and its cells are
-predicted: what is left makes the intervals. Shares of line rates are medians over documents, curves medians of the
-curves of single sweeps.
+predicted: what is left makes the intervals. A constant is a median over documents; one for machines of any generation,
+or over any network, a median over generations, or networks, each of which counts once.
 """
 
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+
+from msgspec import structs
 
 from busbw.base.collectives import COLLECTIVES
 from busbw.limits.ceiling import ceiling
 from busbw.model.limit import Bound
 from busbw.model.predict.prediction import (
     Band,
+    ChunkCost,
     HeldOut,
     Kinship,
     LinkShare,
+    NetworkHop,
+    OwnPart,
     PredictedCall,
     PredictorConstants,
     RiseCurve,
+    Scope,
 )
-from busbw.predict.closed import (
-    LARGEST_BYTES,
-    RDMA,
-    CannotTellError,
-    MachineClass,
-    band_of,
-    curve_of,
-    endless_Bps,
-    filling_of,
-    groups_of,
-    predicted,
-)
-from busbw.stats.curves import Curve, fit
+from busbw.predict.closed import predicted, scope_of, with_own_part
+from busbw.predict.intervals import band_of
+from busbw.predict.machines import RDMA, CannotTellError, groups_of
+from busbw.predict.rising import LARGEST_BYTES, TREES, Rise, curve_algorithm, rise_of
+from busbw.predict.sweeps import CellGroup, FittedSweep, sweep_of
 from busbw.stats.distributions import median
 
-# Neighbours are of the same machines; W1 and W2 are the write-ups on Azure and Isambard.
+# Neighbours are of the same machines; W1 and W2 are the write-ups on Azure and Isambard, M1 and M2 own measurements of
+# four and of two H200.
 NEIGHBOURS = (
     ("T02", "T03", "T04"),
     ("T05", "T06", "T07"),
     ("T09", "T10", "W2"),
     ("T11", "T12"),
 )
-# A sweep of so many sizes tells a curve.
-_LEAST_SIZES = 8
-# Sizes from here on tell a share; and of a sweep without them those within a factor of this of its largest.
+# Sizes from here on tell a share; and of a sweep without them its largest.
 _TELLING_BYTES = 2**30
-_STEEPEST = 1.0
-_FLATTEST = 0.05
-# The logarithm of a knee, in seconds, that nothing passes.
-_NO_KNEE = math.log(1e-9)
 # No sweep tells a bandwidth that is further than this above its largest cell.
 _FARTHEST = 1.05
 _QUANTILES = 10
-_TREES = ("tree", "nvlstree")
-
-
-@dataclass(frozen=True, kw_only=True)
-class CellGroup:
-    """The cells of one sweep: one document, machine, collective, algorithm and number of nodes."""
-
-    document: str
-    machine: MachineClass
-    nodes: int
-    collective: str
-    # As the document says it; None: it does not say.
-    stated: str | None
-    # What it can only have been; None: nobody knows.
-    algorithm: str | None
-    # Size in bytes, bus bandwidth in bytes a second; ascending.
-    cells: tuple[tuple[int, float], ...]
-    # Whether constants may be fitted to it, cell by cell: others are only predicted.
-    is_fitted: bool = True
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Sweep:
-    """A curve of one group: the bandwidth of very large messages and how it rises."""
-
-    group: CellGroup
-    large_Bps: float
-    latency_s: float
-    knee_s: float
-    steepness: float
+_NONE = PredictorConstants(most_nodes={}, share=(), curve=(), hop=(), own=(), left_out=())
 
 
 def fitted_constants(groups: Sequence[CellGroup]) -> PredictorConstants:
     """Return constants fitted to `groups`, without intervals."""
     used = [group for group in groups if group.is_fitted and group.algorithm is not None]
-    sweeps = [sweep for group in used if (sweep := _sweep(group)) is not None]
-    curves = tuple(_curves(sweeps))
-    shares = tuple(_shares(used, sweeps, curves))
+    sweeps = {id(group): sweep for group in used if (sweep := _sweep(group)) is not None}
+    constants = structs.replace(
+        _NONE,
+        curve=tuple(_curves(list(sweeps.values()))),
+        hop=tuple(_hops(list(sweeps.values()))),
+        chunk=_chunk(list(sweeps.values())),
+        own=tuple(_own_parts(used)),
+    )
     most: dict[str, int] = {}
     for group in used:
         fabric = group.machine.fabric
         if groups_of(group.machine, group.nodes) > 1 and fabric is not None:
             most[fabric] = max(most.get(fabric, 1), group.nodes)
-    return PredictorConstants(most_nodes=dict(sorted(most.items())), share=shares, curve=curves, left_out=())
+    return structs.replace(
+        constants, most_nodes=dict(sorted(most.items())), share=tuple(_shares(used, sweeps, constants))
+    )
 
 
-def _sweep(group: CellGroup) -> _Sweep | None:
-    """Return the curve of a group with enough sizes; None where they do not determine it."""
-    if len(group.cells) < _LEAST_SIZES or group.cells[-1][0] < 2**24:
-        return None
-    factor = COLLECTIVES[group.collective].factor(group.machine.rates.gpus * group.nodes)
-    most_Bps = max(rate for _, rate in group.cells)
-    smallest_s = factor * group.cells[0][0] / group.cells[0][1]
-    start = (math.log(1.1 * most_Bps), math.log(max(smallest_s, 1e-6)), math.log(1e-4), math.log(0.6))
-    points = [(float(size), rate) for size, rate in group.cells]
-    found = fit(_rise(factor), points, start)
-    # Steeper, and a smaller size would take longer than a larger one; so high, and the sweep does not tell it.
-    if found is None or found.parameters[3] > math.log(_STEEPEST) or math.exp(found.parameters[0]) > 2 * most_Bps:
-        found = fit(_straight(factor), points, start[:2])
-    if found is None:
-        return None
-    rate, latency, knee, steepness = (math.exp(value) for value in _four(found.parameters))
-    if rate > 2 * most_Bps or steepness < _FLATTEST:
-        return None
-    return _Sweep(group=group, large_Bps=rate, latency_s=latency, knee_s=knee, steepness=steepness)
+@lru_cache(maxsize=1024)
+def _sweep(group: CellGroup) -> FittedSweep | None:
+    return sweep_of(group)
 
 
-def _four(parameters: Sequence[float]) -> tuple[float, float, float, float]:
-    rate, latency, *rest = parameters
-    knee, steepness = rest or (_NO_KNEE, 0.0)
-    return rate, latency, knee, steepness
+def _is_within(group: CellGroup) -> bool:
+    return groups_of(group.machine, group.nodes) == 1
 
 
-def _straight(factor: float) -> Curve:
-    """Return the same without a pipeline that fills, by the logarithms of B and latency."""
-    whole = _rise(factor)
-
-    def curve(size_bytes: float, values: Sequence[float]) -> tuple[float, tuple[float, ...]]:
-        height, slopes = whole(size_bytes, _four(values))
-        return height, slopes[:2]
-
-    return curve
-
-
-def _rise(factor: float) -> Curve:
-    """Return log busbw and its derivatives by the logarithms of B, latency, knee and steepness."""
-
-    def curve(size_bytes: float, values: Sequence[float]) -> tuple[float, tuple[float, ...]]:
-        rate, latency, knee, steepness = (math.exp(min(max(value, -60.0), 60.0)) for value in values)
-        wire = factor * size_bytes / rate
-        power = min(max(steepness * math.log(max(knee * rate / size_bytes, 1e-300)), -200.0), 200.0)
-        filling = wire * math.exp(power)
-        total = latency + wire + filling
-        by_steepness = filling * power / total
-        return math.log(factor * size_bytes / total), (
-            (wire + filling * (1 - steepness)) / total,
-            -latency / total,
-            -filling * steepness / total,
-            -by_steepness,
-        )
-
-    return curve
-
-
-def _curves(sweeps: Sequence[_Sweep]) -> Iterable[RiseCurve]:
-    """Yield a curve for each class of machines that has one, the narrowest classes first."""
-    classes: dict[tuple[str, str | None, str | None, str | None], list[_Sweep]] = defaultdict(list)
+def _curves(sweeps: Sequence[FittedSweep]) -> Iterable[RiseCurve]:
+    """Yield a curve for each class of machines within a node."""
+    classes: dict[tuple[str | None, str | None], list[FittedSweep]] = defaultdict(list)
     for sweep in sweeps:
         group = sweep.group
-        within = groups_of(group.machine, group.nodes) == 1
-        scope, fabric = ("one node", None) if within else ("several nodes", group.machine.fabric)
-        alike = "tree" if group.algorithm in _TREES else group.algorithm
-        generation = group.machine.generation
-        for key in dict.fromkeys(
-            (
-                (scope, alike, generation, fabric),
-                (scope, alike, None, fabric),
-                (scope, None, generation, fabric),
-                (scope, None, None, fabric),
-                (scope, alike, None, None),
-                (scope, None, None, None),
-            )
-        ):
-            classes[key].append(sweep)
-    for (scope, algorithm, wanted, network), members in sorted(classes.items(), key=lambda each: str(each[0])):
+        if _is_within(group) and group.algorithm is not None:
+            alike, generation = curve_algorithm(group.collective, group.algorithm), group.machine.generation
+            for key in dict.fromkeys(((alike, generation), (alike, None), (None, generation), (None, None))):
+                classes[key].append(sweep)
+    for (algorithm, generation), members in sorted(classes.items(), key=lambda each: str(each[0])):
         yield RiseCurve(
-            scope="one node" if scope == "one node" else "several nodes",
             algorithm=algorithm,
-            generation=wanted,
-            fabric=network,
-            nodes=round(median(sorted(member.group.nodes for member in members))),
+            generation=generation,
             latency_s=_significant(_middle([member.latency_s for member in members])),
             knee_s=_significant(_middle([member.knee_s for member in members])),
             steepness=_significant(_middle([member.steepness for member in members])),
             documents=_documents(member.group for member in members),
         )
+
+
+def _hops(sweeps: Sequence[FittedSweep]) -> Iterable[NetworkHop]:
+    """Yield what a hop adds for each network with each generation, for each network, and for those like RDMA."""
+    found: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for sweep in sweeps:
+        machine = sweep.group.machine
+        if not _is_within(sweep.group) and machine.fabric is not None and machine.generation is not None:
+            found[machine.fabric, machine.generation][sweep.group.document].append(sweep.hop_s)
+    told = {key: _middle([_middle(hops) for hops in by.values()]) for key, by in found.items()}
+    names = {key: tuple(sorted(by)) for key, by in found.items()}
+    for (fabric, generation), hop_s in sorted(told.items()):
+        yield NetworkHop(
+            generation=generation, fabric=fabric, extra_s=_significant(hop_s), documents=names[fabric, generation]
+        )
+    of_fabric = {
+        fabric: _middle([hop_s for key, hop_s in told.items() if key[0] == fabric]) for fabric, _ in sorted(told)
+    }
+    for fabric, hop_s in of_fabric.items():
+        yield NetworkHop(fabric=fabric, extra_s=_significant(hop_s), documents=_of(names, {fabric}))
+    alike = {fabric: hop_s for fabric, hop_s in of_fabric.items() if fabric in RDMA}
+    if alike:
+        yield NetworkHop(extra_s=_significant(_middle(list(alike.values()))), documents=_of(names, set(alike)))
+
+
+def _of(names: dict[tuple[str, str], tuple[str, ...]], fabrics: set[str]) -> tuple[str, ...]:
+    return tuple(sorted({name for key, each in names.items() if key[0] in fabrics for name in each}))
+
+
+def _chunk(sweeps: Sequence[FittedSweep]) -> ChunkCost | None:
+    by: dict[str, list[float]] = defaultdict(list)
+    for sweep in sweeps:
+        if not _is_within(sweep.group) and sweep.group.algorithm in TREES:
+            by[sweep.group.document].append(sweep.chunk_s)
+    if not by:
+        return None
+    return ChunkCost(
+        chunk_s=_significant(_middle([_middle(chunks) for chunks in by.values()])), documents=tuple(sorted(by))
+    )
+
+
+def _own_parts(groups: Sequence[CellGroup]) -> Iterable[OwnPart]:
+    """Yield what a rank's own part costs, of documents that have the collective and a broadcast of as many ranks.
+
+    A broadcast sends all along the same links and writes no part of its own.
+    """
+    rings = [group for group in groups if _is_within(group) and group.algorithm == "ring"]
+    chains = {(group.document, group.ranks): group.cells[-1][1] for group in rings if group.collective == "broadcast"}
+    found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for group in rings:
+        link_Bps = chains.get((group.document, group.ranks))
+        if link_Bps is not None and group.collective != "broadcast":
+            more = max(0.0, 1 / group.cells[-1][1] - 1 / link_Bps) * group.ranks * group.factor
+            found[group.collective][group.document].append(more)
+    for collective, by in sorted(found.items()):
+        cost = median(sorted(median(sorted(values)) for values in by.values()))
+        if cost:
+            yield OwnPart(collective=collective, s_per_byte=_significant(cost), documents=tuple(sorted(by)))
 
 
 def _middle(values: Sequence[float]) -> float:
@@ -206,59 +173,84 @@ def _documents(groups: Iterable[CellGroup]) -> tuple[str, ...]:
     return tuple(sorted({group.document for group in groups}))
 
 
+# Part, algorithm, generation, network: what a share is looked up by.
+Key = tuple[str, str, str | None, str | None]
+
+
 def _shares(
-    groups: Sequence[CellGroup], sweeps: Sequence[_Sweep], curves: tuple[RiseCurve, ...]
+    groups: Sequence[CellGroup], sweeps: dict[int, FittedSweep], constants: PredictorConstants
 ) -> Iterable[LinkShare]:
-    of_group = {id(sweep.group): sweep for sweep in sweeps}
-    bare = PredictorConstants(most_nodes={}, share=(), curve=curves, left_out=())
-    classes: dict[tuple[str, str, str | None, str | None], dict[str, list[tuple[bool, float]]]] = defaultdict(
-        lambda: defaultdict(list)
+    # By key, then by the machines that count once there, then by document.
+    classes: dict[Key, dict[str, dict[str, list[tuple[bool, float]]]]] = defaultdict(
+        lambda: defaultdict(lambda: defaultdict(list))
     )
     for group in groups:
-        bound = _bound(group)
-        line = next((line for line in bound.lines if line.limits), None) if bound is not None else None
-        if bound is None or line is None or line.busbw_Bps is None or group.algorithm is None or line.part == "slot":
+        told = _share_of(group, sweeps.get(id(group)), constants)
+        if told is None or group.algorithm is None:
             continue
-        large = _large_Bps(group, of_group.get(id(group)), bare)
-        if large is None:
-            continue
-        share = min(large / line.busbw_Bps, 1.0)
-        part = "nic" if line.part in ("nic", "nic_slot") else "nvlink"
+        part, share = told
         generation, fabric = group.machine.generation, group.machine.fabric
-        if part == "nvlink":
-            keys: list[tuple[str, str, str | None, str | None]] = [
-                (part, group.algorithm, generation, None),
-                (part, group.algorithm, None, None),
-            ]
-        else:
-            alike = "tree" if group.algorithm in _TREES else group.algorithm
-            keys = [(part, alike, generation, fabric), (part, alike, None, fabric), (part, "any", None, fabric)]
-            if fabric in RDMA:
-                keys += [(part, alike, None, None), (part, "any", None, None)]
-        for key in keys:
-            classes[key][group.document].append((group.cells[-1][0] >= _TELLING_BYTES, share))
-    for (part, algorithm, generation, fabric), members in sorted(classes.items(), key=lambda each: str(each[0])):
-        # Sweeps that end early tell a share only where no other does. A document counts once, whatever number it has.
-        tell = any(reaches for shares in members.values() for reaches, _ in shares)
+        for key, kind in _keys(part, group.algorithm, generation, fabric):
+            classes[key][kind][group.document].append((group.cells[-1][0] >= _TELLING_BYTES, share))
+    for key, kinds in sorted(classes.items(), key=lambda each: str(each[0])):
+        yield _share(key, kinds)
+
+
+def _keys(part: str, algorithm: str, generation: str | None, fabric: str | None) -> list[tuple[Key, str]]:
+    """Return what a share counts for, and as which kind of machine it does there."""
+    of, over = str(generation), str(fabric)
+    if part == "nvlink":
+        return [((part, algorithm, generation, None), ""), ((part, algorithm, None, None), of)]
+    alike = "tree" if algorithm in TREES else algorithm
+    keys: list[tuple[Key, str]] = [
+        ((part, alike, generation, fabric), ""),
+        ((part, alike, None, fabric), of),
+        ((part, "any", None, fabric), of),
+    ]
+    if fabric in RDMA:
+        keys += [((part, alike, None, None), over), ((part, "any", None, None), over)]
+    return keys
+
+
+def _share_of(group: CellGroup, sweep: FittedSweep | None, constants: PredictorConstants) -> tuple[str, float] | None:
+    """Return the part that limits a group, and how much of it the group reached."""
+    bound = _bound(group)
+    line = next((line for line in bound.lines if line.limits), None) if bound is not None else None
+    if line is None or line.busbw_Bps is None or line.part == "slot":
+        return None
+    large_Bps = _large_Bps(group, sweep, constants)
+    if _is_within(group) and group.algorithm == "ring":
+        # Without the own part: what the links carried.
+        large_Bps *= large_Bps / with_own_part(group.machine, group.collective, group.ranks, large_Bps, constants)
+    return "nic" if line.part in ("nic", "nic_slot") else "nvlink", min(large_Bps / line.busbw_Bps, 1.0)
+
+
+def _share(key: Key, kinds: dict[str, dict[str, list[tuple[bool, float]]]]) -> LinkShare:
+    # Sweeps that end early tell a share only where no other does. A document counts once, whatever number it has.
+    tell = any(reaches for by in kinds.values() for shares in by.values() for reaches, _ in shares)
+    told: dict[str, dict[str, float]] = {}
+    for kind, by in kinds.items():
         of_documents = {
-            document: [share for reaches, share in shares if reaches or not tell]
-            for document, shares in members.items()
+            document: [share for reaches, share in shares if reaches or not tell] for document, shares in by.items()
         }
-        told = {document: median(sorted(shares)) for document, shares in of_documents.items() if shares}
-        values = sorted(told.values())
-        middle = median(values)
-        spread = None
-        if len(values) > 1:
-            spread = _significant(math.sqrt(sum(math.log(value / middle) ** 2 for value in values) / (len(values) - 1)))
-        yield LinkShare(
-            part=part,
-            algorithm=algorithm,
-            generation=generation,
-            fabric=fabric,
-            share=_significant(middle),
-            spread=spread,
-            documents=tuple(sorted(told)),
-        )
+        medians = {document: median(sorted(shares)) for document, shares in of_documents.items() if shares}
+        if medians:
+            told[kind] = medians
+    middle = median(sorted(median(sorted(by.values())) for by in told.values()))
+    values = [value for by in told.values() for value in by.values()]
+    spread = None
+    if len(values) > 1:
+        spread = _significant(math.sqrt(sum(math.log(value / middle) ** 2 for value in values) / (len(values) - 1)))
+    part, algorithm, generation, fabric = key
+    return LinkShare(
+        part=part,
+        algorithm=algorithm,
+        generation=generation,
+        fabric=fabric,
+        share=_significant(middle),
+        spread=spread,
+        documents=tuple(sorted({document for by in told.values() for document in by})),
+    )
 
 
 def _bound(group: CellGroup) -> Bound | None:
@@ -268,48 +260,28 @@ def _bound(group: CellGroup) -> Bound | None:
     return found[0] if found and found[0].busbw_Bps is not None else None
 
 
-def _large_Bps(group: CellGroup, sweep: _Sweep | None, bare: PredictorConstants) -> float | None:
-    """Return the bandwidth of a group at 16 GiB: by its own curve, or through that of its class."""
-    try:
-        curve = (
-            _own_curve(sweep)
-            if sweep is not None
-            else curve_of(group.machine, group.nodes, group.algorithm or "", bare)
-        )
-    except CannotTellError:
-        curve = None
-    factor = COLLECTIVES[group.collective].factor(group.machine.rates.gpus * group.nodes)
+def _large_Bps(group: CellGroup, sweep: FittedSweep | None, constants: PredictorConstants) -> float:
+    """Return the bandwidth of a group at 16 GiB: by its own rise, or through that of its class."""
+    factor = COLLECTIVES[group.collective].factor(group.ranks)
     most_Bps = _FARTHEST * max(rate for _, rate in group.cells)
-    if sweep is not None and curve is not None:
-        return min(_busbw_Bps(curve, factor, sweep.large_Bps, LARGEST_BYTES), most_Bps)
+    if sweep is not None:
+        return min(factor * LARGEST_BYTES / sweep.rise.parts(factor, LARGEST_BYTES, sweep.large_Bps).time_s, most_Bps)
+    try:
+        rise = rise_of(group.machine, group.nodes, group.collective, group.algorithm or "", constants)
+    except CannotTellError:
+        rise = None
     telling = [cell for cell in group.cells if cell[0] >= _TELLING_BYTES] or list(group.cells[-1:])
-    return min(median(sorted(_solved(factor, size, rate, curve) for size, rate in telling)), most_Bps)
+    return min(median(sorted(_solved(factor, size, rate, rise) for size, rate in telling)), most_Bps)
 
 
-def _own_curve(sweep: _Sweep) -> RiseCurve:
-    return RiseCurve(
-        scope="one node",
-        nodes=sweep.group.nodes,
-        latency_s=sweep.latency_s,
-        knee_s=sweep.knee_s,
-        steepness=sweep.steepness,
-        documents=(sweep.group.document,),
-    )
-
-
-def _busbw_Bps(curve: RiseCurve, factor: float, whole_Bps: float, size_bytes: float) -> float:
-    wire_s = factor * size_bytes / whole_Bps
-    return factor * size_bytes / (curve.latency_s + wire_s + filling_of(curve, wire_s, whole_Bps, size_bytes))
-
-
-def _solved(factor: float, size_bytes: int, busbw_Bps: float, curve: RiseCurve | None) -> float:
-    """Return the bandwidth at 16 GiB with which a curve goes through one cell; at most a half more than the cell."""
-    if curve is None:
+def _solved(factor: float, size_bytes: int, busbw_Bps: float, rise: Rise | None) -> float:
+    """Return the bandwidth at 16 GiB with which a rise goes through one cell; at most a half more than the cell."""
+    if rise is None:
         return busbw_Bps
     low, high = busbw_Bps, 1.5 * busbw_Bps
     for _ in range(40):
         middle = (low + high) / 2
-        if _busbw_Bps(curve, factor, endless_Bps(curve, factor, middle), size_bytes) < busbw_Bps:
+        if factor * size_bytes / rise.parts(factor, size_bytes, rise.endless_Bps(factor, middle)).time_s < busbw_Bps:
             low = middle
         else:
             high = middle
@@ -348,10 +320,10 @@ def left_out_residuals(groups: Sequence[CellGroup]) -> tuple[Residual, ...]:
 
 def _with_any_interval(constants: PredictorConstants) -> PredictorConstants:
     bands: tuple[Band, ...] = ("large", "middle", "small")
-    rows = tuple(HeldOut(band=band, kinship="across", document="none", residuals=(0.0,)) for band in bands)
-    return PredictorConstants(
-        most_nodes=constants.most_nodes, share=constants.share, curve=constants.curve, left_out=rows
+    rows = tuple(
+        HeldOut(band=band, kinship="across", scope="one node", document="none", residuals=(0.0,)) for band in bands
     )
+    return structs.replace(constants, left_out=rows)
 
 
 def _residuals(group: CellGroup, constants: PredictorConstants) -> Iterable[Residual]:
@@ -377,41 +349,43 @@ def expected_call(group: CellGroup, size_bytes: int, constants: PredictorConstan
 
 def with_intervals(constants: PredictorConstants, residuals: Sequence[Residual]) -> PredictorConstants:
     """Return the constants with what was left of documents, by band and kinship."""
-    by: dict[tuple[Band, Kinship, str], list[float]] = defaultdict(list)
+    by: dict[tuple[Band, Kinship, Scope, str], list[float]] = defaultdict(list)
     for residual in residuals:
         call, ratio = residual.call, residual.log_ratio
         if call is not None and ratio is not None and residual.group.is_fitted:
-            by[band_of(residual.size_bytes), call.kinship, residual.group.document].append(abs(ratio) / call.widened)
-    for band, document, values in _calibrated(residuals):
-        by[band, "calibrated", document] += values
+            scope = scope_of(residual.group.machine, residual.group.nodes)
+            document = residual.group.document
+            by[band_of(residual.size_bytes), call.kinship, scope, document].append(abs(ratio) / call.widened)
+    for band, scope, document, values in _calibrated(residuals):
+        by[band, "calibrated", scope, document] += values
     rows = tuple(
         HeldOut(
             band=band,
             kinship=kinship,
+            scope=scope,
             document=document,
             residuals=_quantiles(sorted(values)),
         )
-        for (band, kinship, document), values in sorted(by.items())
+        for (band, kinship, scope, document), values in sorted(by.items())
     )
-    return PredictorConstants(
-        most_nodes=constants.most_nodes, share=constants.share, curve=constants.curve, left_out=rows
-    )
+    return structs.replace(constants, left_out=rows)
 
 
-def _calibrated(residuals: Sequence[Residual]) -> Iterable[tuple[Band, str, list[float]]]:
+def _calibrated(residuals: Sequence[Residual]) -> Iterable[tuple[Band, Scope, str, list[float]]]:
     """Yield what is left of a sweep in a band once it is shifted through its middle cell: of the others."""
     sweeps: dict[tuple[int, str, Band], list[float]] = defaultdict(list)
-    documents = {}
+    groups: dict[int, CellGroup] = {}
     for residual in residuals:
         if residual.call is not None and residual.log_ratio is not None and residual.group.is_fitted:
-            key = id(residual.group), residual.call.algorithm, band_of(residual.size_bytes)
-            sweeps[key].append(residual.log_ratio)
-            documents[key] = residual.group.document
-    for key, ratios in sweeps.items():
+            groups[id(residual.group)] = residual.group
+            sweeps[id(residual.group), residual.call.algorithm, band_of(residual.size_bytes)].append(residual.log_ratio)
+    for (place, _, band), ratios in sweeps.items():
         if len(ratios) > 1:
+            group = groups[place]
             middle = len(ratios) // 2
-            others = [ratio for place, ratio in enumerate(ratios) if place != middle]
-            yield key[2], documents[key], [abs(ratio - ratios[middle]) for ratio in others]
+            others = [ratio for at, ratio in enumerate(ratios) if at != middle]
+            left = [abs(ratio - ratios[middle]) for ratio in others]
+            yield band, scope_of(group.machine, group.nodes), group.document, left
 
 
 def _quantiles(values: Sequence[float]) -> tuple[float, ...]:
@@ -421,22 +395,3 @@ def _quantiles(values: Sequence[float]) -> tuple[float, ...]:
     return tuple(
         _significant(values[math.ceil((step + 1) * len(values) / _QUANTILES) - 1]) for step in range(_QUANTILES)
     )
-
-
-def algorithm_of(group: CellGroup) -> str | None:
-    """Return what a group's algorithm can only have been; None where it cannot be told.
-
-    Above what a ring's links carry it was a tree; where a switch adds within one node, it did so from five GPUs on.
-    """
-    if group.stated is not None:
-        return group.stated
-    if group.collective != "all_reduce":
-        return "ring"
-    ring = next(iter(ceiling(group.machine.rates, nodes=group.nodes, collective="all_reduce", algorithm="ring").bounds))
-    most_Bps = max(rate for _, rate in group.cells)
-    adds = group.machine.rates.nvls is True
-    if groups_of(group.machine, group.nodes) == 1:
-        return "nvls" if adds and group.machine.rates.gpus * group.nodes > 4 else "ring"
-    if ring.busbw_Bps is not None and most_Bps > ring.busbw_Bps:
-        return "nvlstree" if adds else "tree"
-    return "ring"

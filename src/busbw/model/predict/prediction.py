@@ -10,6 +10,8 @@ from busbw.model.predict.nccl_choice import PredictedChoice
 Kinship = Literal["in family", "across", "calibrated"]
 # By size: from 1 GiB on, from 1 MiB on, and below.
 Band = Literal["large", "middle", "small"]
+# Whether NICs take part.
+Scope = Literal["one node", "several nodes"]
 
 
 class LinkShare(Value, frozen=True, kw_only=True):
@@ -27,17 +29,40 @@ class LinkShare(Value, frozen=True, kw_only=True):
 
 
 class RiseCurve(Value, frozen=True, kw_only=True):
-    """How the time of one call rises with its size: T = latency + f S/B (1 + (knee B/S)^steepness), B of large ones."""
+    """How the time of one call within a node rises with its size: T = latency + f S/B + (S/B) (knee B/S)^steepness."""
 
-    scope: Literal["one node", "several nodes"]
+    # As `chain` for rooted collectives; None: any.
     algorithm: str | None = None
     generation: str | None = None
-    fabric: str | None = None
-    # Of how many nodes the constants are.
-    nodes: Integer
     latency_s: float
     knee_s: float
     steepness: float
+    documents: tuple[str, ...]
+
+
+class NetworkHop(Value, frozen=True, kw_only=True):
+    """What one hop over a network takes beside what NCCL's cost model counts for it."""
+
+    # None: whatever they are.
+    generation: str | None = None
+    fabric: str | None = None
+    extra_s: float
+    # None: it was not fitted.
+    documents: tuple[str, ...]
+
+
+class ChunkCost(Value, frozen=True, kw_only=True):
+    """What a chunk costs at each stage of a tree over nodes, beside its bytes."""
+
+    chunk_s: float
+    documents: tuple[str, ...]
+
+
+class OwnPart(Value, frozen=True, kw_only=True):
+    """What its own S/n of the data costs a rank of a ring within a node: it is written, and crosses no link."""
+
+    collective: str
+    s_per_byte: float
     documents: tuple[str, ...]
 
 
@@ -46,6 +71,7 @@ class HeldOut(Value, frozen=True, kw_only=True):
 
     band: Band
     kinship: Kinship
+    scope: Scope
     document: str
     # Ten quantiles of the document's cells, the largest last.
     residuals: tuple[float, ...]
@@ -58,6 +84,10 @@ class PredictorConstants(Value, frozen=True, kw_only=True):
     most_nodes: dict[str, Integer]
     share: tuple[LinkShare, ...]
     curve: tuple[RiseCurve, ...]
+    hop: tuple[NetworkHop, ...]
+    # None: no sweep of a tree over nodes.
+    chunk: ChunkCost | None = None
+    own: tuple[OwnPart, ...]
     left_out: tuple[HeldOut, ...]
 
 
@@ -75,10 +105,11 @@ class PredictedCall(Value, frozen=True, kw_only=True):
     low_Bps: float
     high_Bps: float
     bound_Bps: float
-    # Three parts of the time, which sum to it: what does not depend on the size, the pipeline that is not full, and the
-    # bytes at the rate of very large messages.
+    # Four parts of the time, which sum to it: what does not depend on the size, the pipeline that is not full, the
+    # flags of LL and LL128, and the bytes at the rate of very large messages.
     latency_s: float
     filling_s: float
+    flags_s: float
     wire_s: float
     # The part of the machine that limits very large messages.
     limited_by: str
@@ -97,7 +128,12 @@ class PredictedCall(Value, frozen=True, kw_only=True):
     @property
     def mostly(self) -> str:
         """Return what most of the time is, and its share."""
-        parts = {"latency": self.latency_s, "pipeline": self.filling_s, self.limited_by: self.wire_s}
+        parts = {
+            "latency": self.latency_s,
+            "pipeline": self.filling_s,
+            "flags": self.flags_s,
+            self.limited_by: self.wire_s,
+        }
         name = max(parts, key=lambda part: parts[part])
         return f"{name}, {100 * parts[name] / self.time_s:.0f} %"
 

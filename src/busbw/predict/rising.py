@@ -1,0 +1,226 @@
+"""How the time of a call rises with its size, before and after the pipeline is full.
+
+Within a node: T = a + f S/B + (S/B) (K B/S)^p, with K and p of sweeps, and a of sweeps or of NCCL's cost model.
+Between nodes: the least, over NCCL's protocols, of T = hops + (f S/B) / e, and what fills. e is the part of the bytes
+that is data: 4 of 8 in LL, 120 of 128 in LL128. Hops inside a node take what NCCL's cost model counts for them; one
+over the network takes that and what the network adds (fitted, and nothing for InfiniBand, for which NCCL's numbers
+were made). Rings fill in their steps; a tree takes 2 sqrt(d o f S/B) more, with d stages and o what a chunk costs in
+each besides its bytes: so much longer takes a pipeline of d stages with chunks of the best size.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cache
+
+from busbw.facts.nccl_model import nccl_constants, nccl_model_facts, newest_release
+from busbw.model.predict.prediction import NetworkHop, PredictorConstants, RiseCurve
+from busbw.predict.machines import RDMA, CannotTellError, MachineClass, groups_of
+from busbw.predict.nccl import empty_call
+
+# Bandwidths of very large messages are those of this size.
+LARGEST_BYTES = 2**34
+TREES = frozenset({"tree", "nvlstree"})
+_ROOTED = frozenset({"broadcast", "reduce"})
+# What of the bytes is data: LL has a flag of four bytes behind four bytes of data, LL128 one of 8 in 128.
+_DATA = (0.5, 0.9375, 1.0)
+_PROTOCOLS = ("LL", "LL128", "Simple")
+# For this network NCCL's own numbers were made.
+HOME = "InfiniBand"
+# A pipeline that is not full costs at most as much again as the bytes themselves.
+_LEAST_LEFT = 0.5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProtocolTime:
+    """One protocol: the time of its hops, and what of the bytes is data."""
+
+    protocol: str
+    latency_s: float
+    data: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Parts:
+    """The parts of one call's time; they sum to it."""
+
+    latency_s: float
+    wire_s: float
+    flags_s: float
+    filling_s: float
+
+    @property
+    def time_s(self) -> float:
+        """Return the whole."""
+        return self.latency_s + self.wire_s + self.flags_s + self.filling_s
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rise:
+    """How a call rises: ways of which the fastest is taken, and what fills."""
+
+    ways: tuple[ProtocolTime, ...]
+    # Of sweeps within one node; 0: none.
+    knee_s: float = 0.0
+    steepness: float = 1.0
+    # Four times the stages of the tree times what a chunk costs in each; 0: it is none.
+    tree_s: float = 0.0
+    words: tuple[str, ...] = ()
+    documents: tuple[str, ...] = ()
+
+    def parts(self, factor: float, size_bytes: float, whole_Bps: float) -> Parts:
+        """Return what a call of a size takes, `whole_Bps` being the bus bandwidth of endless messages."""
+        wire_s = factor * size_bytes / whole_Bps
+        way = min(self.ways, key=lambda way: way.latency_s + wire_s / way.data)
+        filling_s = math.sqrt(self.tree_s * wire_s)
+        if self.knee_s:
+            bytes_s = size_bytes / whole_Bps
+            filling_s += bytes_s * (self.knee_s / bytes_s) ** self.steepness
+        return Parts(latency_s=way.latency_s, wire_s=wire_s, flags_s=wire_s * (1 / way.data - 1), filling_s=filling_s)
+
+    def endless_Bps(self, factor: float, large_Bps: float) -> float:
+        """Return the bus bandwidth of endless messages with which 16 GiB reach `large_Bps`, at most twice that."""
+        low_Bps, high_Bps = large_Bps, large_Bps / _LEAST_LEFT
+        goal_s = factor * LARGEST_BYTES / large_Bps
+        if self.parts(factor, LARGEST_BYTES, high_Bps).time_s > goal_s:
+            return high_Bps
+        for _ in range(40):
+            middle_Bps = (low_Bps + high_Bps) / 2
+            if self.parts(factor, LARGEST_BYTES, middle_Bps).time_s > goal_s:
+                low_Bps = middle_Bps
+            else:
+                high_Bps = middle_Bps
+        return high_Bps
+
+
+def rise_of(machine: MachineClass, nodes: int, collective: str, algorithm: str, constants: PredictorConstants) -> Rise:
+    """Return how a call rises, of the nearest class. Raises CannotTellError where no document is near."""
+    if groups_of(machine, nodes) == 1:
+        return _within(machine, nodes, collective, algorithm, constants)
+    hop = hop_of(machine, constants)
+    tree_s = 0.0
+    documents = hop.documents
+    words = [_hop_words(hop, machine)]
+    if algorithm in TREES:
+        if constants.chunk is None:
+            raise CannotTellError("nobody has published a sweep of a tree")
+        tree_s = 4 * constants.chunk.chunk_s * stages_of(machine, nodes, algorithm)
+        documents = (*documents, *constants.chunk.documents)
+        words.append(
+            f"a chunk in each stage of a tree: {constants.chunk.chunk_s * 1e6:.0f} us besides its bytes, fitted "
+            f"({', '.join(constants.chunk.documents)})"
+        )
+    return Rise(
+        ways=ways_of(machine, nodes, collective, algorithm, hop.extra_s),
+        tree_s=tree_s,
+        words=tuple(words),
+        documents=tuple(dict.fromkeys(documents)),
+    )
+
+
+def hop_of(machine: MachineClass, constants: PredictorConstants) -> NetworkHop:
+    """Return what one hop over the network of a machine adds. Raises CannotTellError where no document is near."""
+    ladder: list[tuple[str | None, str | None]] = [(machine.generation, machine.fabric), (None, machine.fabric)]
+    for generation, fabric in ladder:
+        for row in constants.hop:
+            if fabric is not None and (row.generation, row.fabric) == (generation, fabric):
+                return row
+    if machine.fabric == HOME:
+        return NetworkHop(fabric=HOME, extra_s=0.0, documents=())
+    other = next((row for row in constants.hop if row.fabric is None), None)
+    if other is None or machine.fabric not in RDMA:
+        raise CannotTellError(f"nobody has published a sweep over {machine.fabric or 'a network of unknown kind'}")
+    return other
+
+
+def _hop_words(hop: NetworkHop, machine: MachineClass) -> str:
+    if not hop.documents:
+        return f"a hop over {machine.fabric}: as NCCL's cost model counts it, not fitted"
+    of = " ".join(each for each in (hop.generation, hop.fabric) if each is not None) or "any network"
+    return f"a hop over the network: {hop.extra_s * 1e6:.0f} us more, fitted ({of}; {', '.join(hop.documents)})"
+
+
+def stages_of(machine: MachineClass, nodes: int, algorithm: str) -> float:
+    """Return through how many stages a chunk goes up: the chain of a node's GPUs, or its switch there and back."""
+    return (2 if algorithm == "nvlstree" else machine.rates.gpus - 1) + math.log2(max(2, nodes))
+
+
+def network_hops(nodes: int, collective: str, algorithm: str) -> int:
+    """Return how many hops over the network lie behind each other."""
+    if algorithm in TREES:
+        return 2 * (nodes.bit_length() - 1)
+    return (2 if collective == "all_reduce" else 1) * (nodes - 1)
+
+
+@cache
+def ways_of(
+    machine: MachineClass, nodes: int, collective: str, algorithm: str, extra_s: float
+) -> tuple[ProtocolTime, ...]:
+    """Return NCCL's protocols with the time of their hops, `extra_s` being what the network adds to each of its own."""
+    constants = nccl_constants(newest_release())
+    gpus = machine.rates.gpus
+    hops = network_hops(nodes, collective, algorithm)
+    as_tree = algorithm in TREES
+    base = constants.base.tree if as_tree else constants.base.ring
+    net = constants.net.tree if as_tree else constants.net.ring
+    joined = machine.rates.nvlink is not None
+    inside = constants.nvlink if joined else constants.pci
+    hop = inside.tree if as_tree else inside.ring
+    around = (2 if collective == "all_reduce" else 1) * (gpus * nodes - 1)
+    within = 2 * (gpus - 1) if as_tree else around - hops
+    return tuple(
+        ProtocolTime(
+            protocol=name,
+            latency_s=1e-6 * (base[place] + within * hop[place] + hops * net[place]) + hops * extra_s,
+            data=_DATA[place],
+        )
+        for place, name in enumerate(_PROTOCOLS)
+    )
+
+
+def curve_algorithm(collective: str, algorithm: str) -> str:
+    """Return what sweeps within one node are told apart by: rooted ones go along a chain."""
+    return "chain" if collective in _ROOTED else algorithm
+
+
+def _within(machine: MachineClass, nodes: int, collective: str, algorithm: str, constants: PredictorConstants) -> Rise:
+    curve = curve_of(machine, collective, algorithm, constants)
+    latency_s, words = _latency(machine, nodes, collective, algorithm, curve)
+    return Rise(
+        ways=(ProtocolTime(protocol="", latency_s=latency_s, data=1.0),),
+        knee_s=curve.knee_s,
+        steepness=curve.steepness,
+        words=(_curve_words(curve), *words),
+        documents=curve.documents,
+    )
+
+
+def curve_of(machine: MachineClass, collective: str, algorithm: str, constants: PredictorConstants) -> RiseCurve:
+    """Return the curve of the nearest class within one node. Raises CannotTellError where nothing is near."""
+    alike = curve_algorithm(collective, algorithm)
+    for wanted in ((alike, machine.generation), (alike, None), (None, machine.generation), (None, None)):
+        for row in constants.curve:
+            if (row.algorithm, row.generation) == wanted:
+                return row
+    raise CannotTellError("nobody has published a sweep over one node")
+
+
+def _latency(
+    machine: MachineClass, nodes: int, collective: str, algorithm: str, curve: RiseCurve
+) -> tuple[float, tuple[str, ...]]:
+    """Return the time of a few bytes: of NCCL's own model where calls were seen to take as long, else of the curve."""
+    facts = nccl_model_facts()
+    if nodes > 1 or algorithm != "ring" or machine.sm not in facts.confirmed_sm:
+        return curve.latency_s, ()
+    found = empty_call(nccl_constants(newest_release()), collective, machine.rates.gpus)
+    if found is None:
+        return curve.latency_s, ()
+    hops = f"{found.base_us:g} us + {found.hops} hops of {found.hop_us:g} us"
+    return found.time_us * 1e-6, (f"a few bytes: {hops}, NCCL's cost model ({', '.join(facts.confirmed)})",)
+
+
+def _curve_words(curve: RiseCurve) -> str:
+    of = " ".join(each for each in (curve.algorithm, curve.generation) if each is not None) or "one node"
+    return (
+        f"rise with size: {curve.latency_s * 1e6:.0f} us, knee {curve.knee_s * 1e6:.1f} us, steepness "
+        f"{curve.steepness:.2f}, fitted ({of}; {', '.join(curve.documents)})"
+    )
