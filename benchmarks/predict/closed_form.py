@@ -10,7 +10,8 @@ import sys
 import time
 
 from busbw.facts.platforms import find_platform
-from busbw.predict.closed import CannotTellError, machine_of, predicted
+from busbw.predict.closed import predicted
+from busbw.predict.machines import CannotTellError, machine_of
 
 PLATFORMS = (
     "azure-nd-h100-v5", "azure-ndv4", "aws-p5", "aws-p5en", "aws-p4de", "aws-p6-b200", "gcp-a3-ultra", "gcp-a3-mega",

@@ -14,16 +14,9 @@ from busbw.base.collectives import COLLECTIVES
 from busbw.base.text import counted
 from busbw.facts.predictor import predictor_constants
 from busbw.model.predict.prediction import SimulatedCall
-from busbw.predict.closed import (
-    LARGEST_BYTES,
-    CannotTellError,
-    MachineClass,
-    bounds_of,
-    curve_of,
-    groups_of,
-    large_Bps,
-    share_of,
-)
+from busbw.predict.closed import bounds_of, large_Bps, own_s_per_byte, share_of
+from busbw.predict.machines import CannotTellError, MachineClass, groups_of
+from busbw.predict.rising import LARGEST_BYTES, rise_of
 from busbw.predict.schedules.description import Schedule
 from busbw.predict.schedules.exchanges import pat
 from busbw.predict.schedules.leaves import Leaves
@@ -44,6 +37,7 @@ _MOST_CHUNKS = 2**20
 _NVLINK_HOP = 3.4 / 14
 # Large messages of the schedule and of the closed form may differ by so much; more, and another part limits.
 _SAME = 0.02
+_NO_PATH = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,15 +110,24 @@ def simulated(
 ) -> SimulatedCall:
     """Return what a call takes by a schedule. Raises CannotTellError where the schedule lacks what limits."""
     schedule = schedule_of(machine, nodes, collective, algorithm, size_bytes)
-    rates = _reached(machine, nodes, collective, algorithm)
+    reached = _reached(machine, nodes, collective, algorithm)
+    constants, ranks = predictor_constants(), machine.rates.gpus * nodes
+    factor = COLLECTIVES[collective].factor(ranks)
+    rise = rise_of(machine, nodes, collective, algorithm, constants)
+    latency_s = rise.parts(factor, size_bytes, reached.most_Bps).latency_s
+    each_s = latency_s / reached.path if reached.path > _NO_PATH else 0.0
+    lane = replace(reached.lane, nic_latency_s=each_s, nvlink_latency_s=each_s * _NVLINK_HOP)
     timed = time_steps if tier == "steps" else time_events
-    found = timed(schedule, rates, slow=conditions.slow, leaves=conditions.leaves)
-    factor = COLLECTIVES[collective].factor(machine.rates.gpus * nodes)
+    found = timed(schedule, lane, slow=conditions.slow, leaves=conditions.leaves)
+    own_s = 0.0
+    if groups_of(machine, nodes) == 1:
+        own_s = own_s_per_byte(machine, collective, algorithm, constants) * size_bytes / ranks
+    time_s = found.time_s + own_s
     return SimulatedCall(
         tier=tier,
         algorithm=algorithm,
-        time_s=found.time_s,
-        busbw_Bps=factor * size_bytes / found.time_s,
+        time_s=time_s,
+        busbw_Bps=factor * size_bytes / time_s,
         words=_words(schedule, found, tier),
     )
 
@@ -137,18 +140,27 @@ def _words(schedule: Schedule, found: Timed, tier: ScheduleTier) -> str:
     return f"{lanes}, {works} a round, {counted(schedule.rounds, 'round')}{told}{events}"
 
 
-@lru_cache(maxsize=1024)
-def _reached(machine: MachineClass, nodes: int, collective: str, algorithm: str) -> LaneRates:
-    """Return the rates that collectives reach, and the latency of hops with which a few bytes take what is fitted.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Reached:
+    """What collectives reach on a lane, on the whole for large messages, and the hops of a schedule one after another.
 
-    Raises CannotTellError where the closed form is limited by a part that the schedule does not pass.
+    `path` counts hops between nodes, one within a node as `_NVLINK_HOP` of one.
     """
+
+    lane: LaneRates
+    most_Bps: float
+    path: float
+
+
+@lru_cache(maxsize=1024)
+def _reached(machine: MachineClass, nodes: int, collective: str, algorithm: str) -> _Reached:
+    """Return that. Raises CannotTellError where a part limits the closed form that the schedule does not pass."""
     constants = predictor_constants()
     large = schedule_of(machine, nodes, collective, algorithm, LARGEST_BYTES)
     line = line_rates(machine, nodes, large)
     shares = [share_of(machine, part, algorithm, constants) for part in ("nic", "nvlink")]
     nic, nvlink = (share.share if share is not None else 1.0 for share in shares)
-    rates = replace(line, nic_Bps=line.nic_Bps * nic, nvlink_Bps=line.nvlink_Bps * nvlink)
+    lane = replace(line, nic_Bps=line.nic_Bps * nic, nvlink_Bps=line.nvlink_Bps * nvlink)
     bound = next(
         (each for each in bounds_of(machine, nodes, collective, algorithm) if each.algorithm == algorithm), None
     )
@@ -156,9 +168,8 @@ def _reached(machine: MachineClass, nodes: int, collective: str, algorithm: str)
         raise CannotTellError(f"no bound is known for {algorithm}")
     most_Bps, limited_by, _ = large_Bps(machine, bound, constants, within=groups_of(machine, nodes) == 1)
     factor = COLLECTIVES[collective].factor(machine.rates.gpus * nodes)
-    if factor * LARGEST_BYTES / time_steps(large, rates).time_s > most_Bps * (1 + _SAME):
+    if factor * LARGEST_BYTES / time_steps(large, lane).time_s > most_Bps * (1 + _SAME):
         raise CannotTellError(f"{limited_by} limit, which the schedule of {algorithm} does not pass")
-    hops = replace(rates, nic_Bps=1e30, nvlink_Bps=1e30, nic_latency_s=1.0, nvlink_latency_s=_NVLINK_HOP)
+    hops = replace(lane, nic_Bps=1e30, nvlink_Bps=1e30, nic_latency_s=1.0, nvlink_latency_s=_NVLINK_HOP)
     path = time_steps(schedule_of(machine, nodes, collective, algorithm, 1), hops).time_s
-    each_s = curve_of(machine, nodes, algorithm, constants).latency_s / path if path > 1e-9 else 0.0
-    return replace(rates, nic_latency_s=each_s, nvlink_latency_s=each_s * _NVLINK_HOP)
+    return _Reached(lane=lane, most_Bps=most_Bps, path=path)
