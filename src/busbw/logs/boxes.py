@@ -26,7 +26,7 @@ _GOES_ON = re.compile(
 )
 
 
-class Box(NamedTuple):
+class BoxedMessage(NamedTuple):
     """One message. `lines`: those between the dashes."""
 
     lines: range
@@ -41,9 +41,9 @@ class Boxes:
         # What came since the dashes above, and the line on which that begins; None: there were none.
         self._open: tuple[int, bytes] | None = None
 
-    def feed(self, block: bytes) -> list[Box]:
+    def feed(self, block: bytes) -> list[BoxedMessage]:
         """Return the messages that end in a block and tell of a failure."""
-        found: list[Box] = []
+        found: list[BoxedMessage] = []
         done = 0
         at = block.find(_DASHES)
         while at >= 0:
@@ -61,7 +61,7 @@ class Boxes:
         self._line += block.count(b"\n", done)
         return found
 
-    def _rule(self, line: int, before: bytes) -> list[Box]:
+    def _rule(self, line: int, before: bytes) -> list[BoxedMessage]:
         box = None
         if self._open is not None:
             first, held = self._open
@@ -75,12 +75,12 @@ def _is_rule(line: bytes) -> bool:
     return set(text) == {"-"} and len(text) <= _LONGEST_RULE
 
 
-def _box(first: int, end: int, held: bytes) -> Box | None:
+def _box(first: int, end: int, held: bytes) -> BoxedMessage | None:
     if not first < end <= first + _MOST_LINES or len(held) > _LONGEST:
         return None
     lines = (split(line)[1].strip() for line in held.decode(errors="replace").split("\n"))
     text = " ".join(line for line in lines if line)
-    return Box(range(first, end), text) if text else None
+    return BoxedMessage(range(first, end), text) if text else None
 
 
 def _tells(text: str) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from busbw._core import LogSieve
 from busbw.formats.lines.prefix import as_written, uncoloured
-from busbw.logs.boxes import Box, Boxes
+from busbw.logs.boxes import BoxedMessage, Boxes
 from busbw.logs.lines import AnyEffect, CommunicatorStart, Effect, Trace, WholeLine, effect_of, named, whole_line
 from busbw.logs.ras import RasReports
 from busbw.logs.state import Process, State
@@ -396,7 +396,7 @@ class LogReader:
             if not self.troubles.holds(self.sources, box.lines):
                 self._message(box)
 
-    def _message(self, box: Box) -> None:
+    def _message(self, box: BoxedMessage) -> None:
         """Keep a message of a launcher of which no line is known by itself."""
         found = self.troubles.matched_once(box.text) or self.troubles.matched_once(f"{_OF_LAUNCHER}{box.text}")
         if found is not None:
