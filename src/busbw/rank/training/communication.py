@@ -34,9 +34,23 @@ class CallKind:
 class CallTally:
     """The calls of one kind in a step."""
 
-    calls: int = 0
     size_bytes: int = 0
-    time_s: float = 0.0
+    # One for each call, in their order.
+    times_s: list[float] = field(default_factory=list)
+
+    @property
+    def calls(self) -> int:
+        """Return how many there were."""
+        return len(self.times_s)
+
+    @property
+    def time_s(self) -> float:
+        """Return what all took."""
+        return sum(self.times_s)
+
+
+# Of one rank and step: seconds of each call, by kind and in their order.
+CallTimes = dict[CallKind, list[float]]
 
 
 @dataclass(slots=True)
@@ -69,9 +83,8 @@ class Meter:
         found: dict[CallKind, CallTally] = {}
         for kind, size_bytes, begin, end in self._open:
             tally = found.setdefault(kind, CallTally())
-            tally.calls += 1
             tally.size_bytes += size_bytes
-            tally.time_s += begin.elapsed_time(end) * 1e-3 if self.has_events else end - begin
+            tally.times_s.append(begin.elapsed_time(end) * 1e-3 if self.has_events else end - begin)
         if not self.in_graph:
             self._open.clear()
         return found
@@ -97,6 +110,10 @@ class ProcessGroups:
     def size(self, kind: GroupKind) -> int:
         """Return how many ranks this process's group has."""
         return len(self._ranks[kind])
+
+    def members(self, kind: GroupKind) -> tuple[int, ...]:
+        """Return the ranks of this process's group."""
+        return self._ranks[kind]
 
     def place(self, kind: GroupKind) -> int:
         """Return which of them this process is."""

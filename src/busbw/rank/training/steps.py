@@ -16,7 +16,7 @@ import torch.distributed as dist
 from busbw.base.errors import InputError
 from busbw.model import codec
 from busbw.model.train.proxy import EAGER_STEPS, LOG_NAME, PLAN_NAME, RESULT_NAME, ProxyCall, ProxyPlan, ProxyResult
-from busbw.rank.training.communication import CallKind, CallTally, Meter, ProcessGroups
+from busbw.rank.training.communication import CallKind, CallTally, CallTimes, Meter, ProcessGroups
 from busbw.rank.training.transformer import Transformer
 from busbw.rank.training.updating import Updater
 from busbw.stats.distributions import median
@@ -68,8 +68,11 @@ def train(plan: ProxyPlan, rank: int, device: torch.device, device_name: str) ->
         steps.append(_step(launch, _tokens(plan, rank, number)))
         if log is not None:
             log.step(number, steps[-1])
+    counted = steps[len(steps) // 2 :]
+    of_ranks: list[list[CallTimes]] = [[] for _ in range(plan.ranks)]
+    dist.all_gather_object(of_ranks, [{kind: each.times_s for kind, each in step.tallies.items()} for step in counted])
     if log is not None:
-        log.finish(_result(plan, places, steps, groups, on_gpu=on_gpu))
+        log.finish(_result(plan, places, steps, groups, of_ranks, on_gpu=on_gpu))
 
 
 class _Launch:
@@ -198,12 +201,27 @@ class _Log:
 
 
 def _result(
-    plan: ProxyPlan, places: list[_Place], steps: list[_Step], groups: ProcessGroups, *, on_gpu: bool
+    plan: ProxyPlan,
+    places: list[_Place],
+    steps: list[_Step],
+    groups: ProcessGroups,
+    of_ranks: list[list[CallTimes]],
+    *,
+    on_gpu: bool,
 ) -> ProxyResult:
     first = len(steps) // 2
     counted = steps[first:]
     kinds = dict.fromkeys(kind for step in counted for kind in step.tallies)
-    calls = [_call(kind, [step.tallies[kind] for step in counted if kind in step.tallies], groups) for kind in kinds]
+    calls = [
+        _call(
+            kind,
+            [step.tallies[kind] for step in counted if kind in step.tallies],
+            groups,
+            [_shortest(kind, [of_ranks[rank][place] for rank in groups.members(kind.group)])
+             for place, step in enumerate(counted) if kind in step.tallies],
+        )
+        for kind in kinds
+    ]  # fmt: skip
     return ProxyResult(
         plan=plan,
         torch=str(torch.__version__),
@@ -223,7 +241,15 @@ def _result(
     )
 
 
-def _call(kind: CallKind, tallies: list[CallTally], groups: ProcessGroups) -> ProxyCall:
+def _shortest(kind: CallKind, of_group: list[CallTimes]) -> float:
+    """Return what the calls of a step take once all ranks are there: of each the shortest that a rank of its group saw.
+
+    The last rank to come waits for none.
+    """
+    return sum(map(min, zip(*(times[kind] for times in of_group), strict=True)))
+
+
+def _call(kind: CallKind, tallies: list[CallTally], groups: ProcessGroups, together_s: list[float]) -> ProxyCall:
     return ProxyCall(
         name=kind.name,
         group=kind.group,
@@ -232,4 +258,5 @@ def _call(kind: CallKind, tallies: list[CallTally], groups: ProcessGroups) -> Pr
         calls=tallies[-1].calls,
         size_bytes=sum(each.size_bytes for each in tallies) / sum(each.calls for each in tallies),
         time_s=median(sorted(each.time_s for each in tallies)),
+        together_s=median(sorted(together_s)),
     )
