@@ -103,6 +103,12 @@ def reads_a_clock(path: Path) -> bool:
 
 
 @cache
+def starts_ranks(path: Path) -> bool:
+    """Return whether tests of a file start real launchers, which on busy cores may give up: a thread of PMIx did."""
+    return "tests.e2e.runner" in path.read_text(encoding="utf-8")
+
+
+@cache
 def lies_among_timed(path: Path) -> bool:
     """Return whether all tests of a file or folder time processes."""
     return any(path.is_relative_to(HERE / name) for name in TIMED) and not runs_beside_others(path)
@@ -126,7 +132,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         is_timed = item.get_closest_marker("timed") is not None
         if is_timed and not may_be_timed(item.path):
             raise pytest.UsageError(f"{item.nodeid} is timed and its file does not say so: see SIGNS in {__file__}")
-        if is_timed or reads_a_clock(item.path) or runs_beside_others(item.path):
+        if is_timed or any(sign(item.path) for sign in (reads_a_clock, starts_ranks, runs_beside_others)):
             item.add_marker(pytest.mark.flaky(reruns=RERUNS, reruns_delay=3))
         is_waiting = is_on_hosts or item.path in WAITING
         parts["no" if not is_timed else "waiting" if is_waiting else "only"].append(item)
