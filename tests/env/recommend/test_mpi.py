@@ -185,3 +185,13 @@ def test_every_setting_that_is_recommended_is_a_known_variable():
 )
 def test_devices_are_read_where_they_are_names(text: str | None, names: tuple[str, ...]):
     assert device_names(text) == names
+
+
+@pytest.mark.parametrize("platform", ["nvidia-dgx-a100", "nvidia-dgx-b200", "gcp-a3-ultra"])
+@pytest.mark.parametrize("mpi", ["hpcx", "open-mpi-4", "open-mpi-5"])
+def test_a_network_whose_devices_have_no_known_names_is_used_over_ucx_or_the_job_says_so(platform: str, mpi: str):
+    found = of(platform, mpi=mpi)
+
+    assert setting(found, "OMPI_MCA_pml").value == "ucx"
+    assert setting(found, "OMPI_MCA_pml").source == ("platform-facts",)
+    assert not any(each.name == "UCX_NET_DEVICES" for each in found.settings)

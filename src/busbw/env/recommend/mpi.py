@@ -184,6 +184,15 @@ def _devices(case: SettingsCase, mpi: str) -> Iterator[Recommended]:
         yield _derived("HCOLL_MAIN_IB", f"{names[0]}:1", facts, need="check_first", why=why)
 
 
+def _over_ucx(case: SettingsCase, mpi: str) -> Iterator[Recommended]:
+    """Yield what holds of any such network where nobody has published the names of its devices."""
+    platform = case.platform
+    if platform.fabric.kind not in _VERBS or device_names(platform.nic.names) or mpi not in _OPEN_MPI:
+        return
+    why = "MPI's messages go over UCX, or the job ends and says that it cannot; without it Open MPI takes TCP where UCX fails."
+    yield _derived("OMPI_MCA_pml", "ucx", f"its network is {platform.fabric.kind}", why=why)
+
+
 def _alike(case: SettingsCase, mpi: str) -> Iterator[Recommended]:
     if mpi == "mvapich2":
         why = "Start-up without comparing the hosts."
@@ -275,7 +284,7 @@ def _sharp(case: SettingsCase, mpi: str) -> Iterator[Recommended]:
         )
 
 
-_RULES = (_devices, _alike, _binding, _provider, _nearest_nic, _over_tcp, _sharp)
+_RULES = (_devices, _over_ucx, _alike, _binding, _provider, _nearest_nic, _over_tcp, _sharp)
 
 
 def _placement(platform: Platform, mpi: str) -> Iterator[LaunchAdvice]:
