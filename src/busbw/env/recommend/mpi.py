@@ -189,7 +189,7 @@ def _over_ucx(case: SettingsCase, mpi: str) -> Iterator[Recommended]:
     platform = case.platform
     if platform.fabric.kind not in _VERBS or device_names(platform.nic.names) or mpi not in _OPEN_MPI:
         return
-    why = "MPI's messages go over UCX, or the job ends and says that it cannot; without it Open MPI takes TCP where UCX fails."
+    why = "MPI's messages go over UCX, or the job ends and says so; without it Open MPI takes TCP where UCX fails."
     yield _derived("OMPI_MCA_pml", "ucx", f"its network is {platform.fabric.kind}", why=why)
 
 
