@@ -114,7 +114,7 @@ def test_what_was_measured_before_is_kept_and_the_run_goes_on(busbw: NcclBusbw):
     struck = {"STANDIN_LATENCY_US": "1000", "STANDIN_FAULT": "kind=exit,rank=1,code=7,call=500"}
     result = busbw.nccl(
         "all_reduce", "--ranks", 2, "-b", "1K", "-e", "512K", "--calls", 1, "-w", 1, "--min-samples", 60,
-        "--time-limit", 20, "--stall-timeout", STALL_S, env=struck,
+        "--max-samples", 80, "--time-limit", 20, "--stall-timeout", STALL_S, env=struck,
     )  # fmt: skip
     assert result.code == 3, result
     before = busbw.run_of().measurements
