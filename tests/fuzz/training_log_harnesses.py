@@ -119,6 +119,6 @@ TRAINING_LOG_SEEDS: dict[str, tuple[bytes, ...]] = {
     "trainer_state": ((_SAMPLES / "trainer_state.json").read_bytes(),),
     "metrics_table": ((_SAMPLES / "metrics.csv").read_bytes()[:800],),
     "kineto_trace": (_TRACE,),
-    "inspector_records": (_RECORD + b"\n" + _RECORD + b"\n",),
+    "inspector_records": (_RECORD + b"\n" + _RECORD + b"\n", _RECORD.replace(b'"a"', b'""')),
     "training_table": (_TABLE,),
 }

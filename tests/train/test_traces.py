@@ -181,3 +181,12 @@ def test_records_of_inspector_are_summed_by_collective_and_size(tmp_path: Path) 
         ("all_gather", 1 << 13, 8),
     ]
     assert log.shares[0].time_s == pytest.approx(sum(100 + rank for rank in range(8)) * 1e-6)
+
+
+def test_records_of_a_communicator_without_a_name_count_too(tmp_path: Path) -> None:
+    path = tmp_path / "inspector.log"
+    path.write_text("\n".join(record(rank, "AllReduce", 8, 100).replace("0xabc", "") for rank in range(2)))
+
+    (log,) = train_read(TrainReadRequest(sources=(str(path),))).records
+
+    assert (log.records, log.garbled, [each.collective for each in log.shares]) == (2, 0, ["all_reduce"])

@@ -37,7 +37,8 @@ def read_records(blocks: Iterable[bytes], where: str) -> InspectorLog:
             garbled += 1
             continue
         ranks.update(device.rank for device in table.devices)
-        communicator = dict(table.parameters).get("communicator name") or dict(table.parameters)["communicator"]
+        named = dict(table.parameters)
+        communicator = named.get("communicator name") or named.get("communicator", "without a name")
         for each in readings:
             if each.time_s is None:
                 continue
