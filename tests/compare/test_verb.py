@@ -24,10 +24,7 @@ SMALL = (
     "8",
     "--time-limit",
     "5",
-    "--min-samples",
-    "5",
-    "--max-samples",
-    "20",
+    *("--min-samples", "5", "--max-samples", "20"),
 )
 LEAVING_OUT = ("--set", "default", "--set", "OMPI_MCA_mpi_yield_when_idle=1 -u BUSBW_NOBODY")
 

@@ -18,8 +18,10 @@ def worth(text: str, *, nodes: int = 32, size_bytes: int = 2**34, name: str = "a
     return changed_call(machine(name), call, "all_reduce", changes)
 
 
-def test_what_changes_nothing_is_worth_nothing() -> None:
-    found = worth("nic=400G,nics=8")
+# By LL, LL128 and Simple.
+@pytest.mark.parametrize("size_bytes", [2**12, 2**20, 2**26, 2**34])
+def test_what_changes_nothing_is_worth_nothing(size_bytes: int) -> None:
+    found = worth("nic=400G,nics=8", size_bytes=size_bytes)
     assert (found.ratio, found.low_ratio, found.high_ratio) == pytest.approx((1.0, 1.0, 1.0))
 
 

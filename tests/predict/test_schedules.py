@@ -13,6 +13,8 @@ from busbw.base.collectives import COLLECTIVES
 from busbw.base.errors import InputError
 from busbw.limits.algorithms import busiest_halves
 from busbw.limits.ceiling import ceiling
+from busbw.predict.closed import predicted
+from busbw.predict.machines import CannotTellError
 from busbw.predict.schedules.description import Schedule, loads_of
 from busbw.predict.schedules.exchanges import alltoall, pat
 from busbw.predict.schedules.leaves import Leaves, Placement, Routing, leaf_of, most_loaded
@@ -125,7 +127,7 @@ def test_events_without_contention_are_steps(kind: str, nodes: int) -> None:
     [
         ("azure-nd-h100-v5", "all_reduce", "ring"),
         ("azure-nd-h100-v5", "all_gather", "ring"),
-        ("azure-nd-h100-v5", "broadcast", "ring"),
+        ("azure-nd-h100-v5", "reduce_scatter", "ring"),
         ("azure-nd-h100-v5", "all_reduce", "tree"),
         ("azure-nd-h100-v5", "all_reduce", "nvlstree"),
         ("aws-p5", "all_reduce", "nvlstree"),
@@ -143,6 +145,33 @@ def test_large_messages_take_what_bounds_allow_and_never_less(name: str, collect
         for found in (time_steps(schedule, rates), time_events(schedule, rates)):
             assert factor * LARGE / found.time_s <= allowed * (1 + 1e-9)
             assert factor * LARGE / found.time_s >= allowed * 0.995
+
+
+@pytest.mark.parametrize("name", ["azure-nd-h100-v5", "aws-p5", "azure-ndv4", "isambard-ai-phase2", "gcp-a3-ultra"])
+@pytest.mark.parametrize(
+    ("collective", "algorithm"), [("all_gather", "ring"), ("all_reduce", "tree"), ("all_reduce", "nvlstree")]
+)
+def test_a_schedule_is_as_fast_as_what_was_measured_and_for_large_messages_no_faster(
+    name: str, collective: str, algorithm: str
+) -> None:
+    if algorithm == "nvlstree" and not machine(name).rates.nvls:
+        with pytest.raises(CannotTellError, match="NVSwitches that add"):
+            predicted(machine(name), nodes=4, collective=collective, algorithm=algorithm, size_bytes=LARGE)
+        return
+    for nodes in (4, 16):
+        for size_bytes in (2**20, 2**24, 2**28, 2**34):
+            call = {"nodes": nodes, "collective": collective, "algorithm": algorithm, "size_bytes": size_bytes}
+            told = predicted(machine(name), **call)[0].time_s
+            found = simulated(machine(name), **call, tier="steps").time_s
+            # Below, the schedule knows a pipeline and no software.
+            assert found <= 1.2 * told, call
+            assert size_bytes < 2**34 or found == pytest.approx(told, rel=0.025), call
+
+
+@pytest.mark.parametrize(("collective", "algorithm"), [("broadcast", "ring"), ("all_gather", "pat")])
+def test_what_nccl_cuts_into_unknown_chunks_is_not_timed(collective: str, algorithm: str) -> None:
+    with pytest.raises(CannotTellError, match="chunks"):
+        schedule_of(machine("azure-nd-h100-v5"), 4, collective, algorithm, LARGE)
 
 
 @pytest.mark.parametrize("kind", ["alltoall", "two-level"])

@@ -216,7 +216,7 @@ def _row(settled: _Settled, asked: PredictRequest, nodes: int, size_bytes: int, 
             size_bytes=size_bytes,
             others=calls,
             choice=chosen,
-            cannot=f"NCCL {release} would take {by}, which nobody has published of such machines",
+            cannot=f"NCCL {release} would take {by}, and no measurement of that on such machines is published",
         )
     changed, cannot = _changed(settled, expected, asked.collective)
     simulation, cannot_simulate = _simulated(settled, expected, asked.collective)

@@ -49,7 +49,7 @@ _PROTOCOLS: dict[str, Protocol] = {"ll": "LL", "ll128": "LL128", "simple": "Simp
 @click.option(
     "--tier",
     type=click.Choice(("closed", "steps", "events")),
-    help="How times are told [default: the cheapest that models what is asked].",
+    help="The model [default: the cheapest that can tell what is asked].",
 )
 @click.option("--calibrate", type=click.Path(path_type=Path), metavar="FILE.csv", help="1 to 8 cells of this machine.")
 @click.option("--against", type=click.Path(path_type=Path), metavar="FILE.csv", help="Hold measured cells against it.")
@@ -89,7 +89,7 @@ def predict(
             raise InputError("--against says what to predict", hint=f"busbw predict --against {against}")
         _hold(against, as_json=as_json)
     if collective is None or (platform is None and machine is None):
-        lacks = "no collective is named" if collective is None else "no platform is named"
+        lacks = "no collective is named" if collective is None else "neither a platform nor a machine is named"
         raise InputError(lacks, hint="busbw predict all_reduce --platform azure-nd-h100-v5 --nodes 32")
     from busbw.api.predictions import PredictRequest
     from busbw.api.predictions import predict as predicted

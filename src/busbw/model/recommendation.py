@@ -69,6 +69,11 @@ class LeftOut(Value, kw_only=True, frozen=True):
     reason: str
     source: tuple[str, ...]
 
+    @classmethod
+    def of(cls, setting: Recommended, kind: LeftOutKind, reason: str) -> "LeftOut":
+        """Return a recommended variable as one that is left out of this job after all."""
+        return cls(name=setting.name, value=setting.value, kind=kind, reason=reason, source=setting.source)
+
 
 class LaunchAdvice(Value, kw_only=True, frozen=True):
     """An option of the launcher that belongs to the settings."""

@@ -249,7 +249,7 @@ def _conditions(changes: Changes) -> Iterator[tuple[Hindrances, str]]:
 
 def _ends_s(before: PredictedCall, after: PredictedCall) -> tuple[float, float]:
     """Return the changed time if the pipeline fills in the same time, and if it fills over the same size."""
-    same_size = after.latency_s + after.wire_s * (1 + before.filling_s / before.wire_s)
+    same_size = after.latency_s + after.flags_s + after.wire_s * (1 + before.filling_s / before.wire_s)
     return after.time_s, same_size
 
 

@@ -51,7 +51,7 @@ def bounds_of(machine: MachineClass, nodes: int, collective: str, algorithm: str
     if not machine.rates.gpus:
         raise CannotTellError("the constants are of GPUs, and these nodes have none")
     if collective not in _COLLECTIVES:
-        raise CannotTellError(f"nobody has published {collective} in a table that the constants could be fitted to")
+        raise CannotTellError(f"no published table of {collective} gives constants")
     groups = groups_of(machine, nodes)
     if groups > 1 and groups < nodes:
         raise CannotTellError("between racks nothing is settled: two racks of GB200 reached 810 GB/s, and twenty 406")
@@ -118,6 +118,8 @@ def _call(
 ) -> PredictedCall:
     if bound.algorithm == "collnet":
         raise CannotTellError(_SHARP)
+    if bound.algorithm in ("nvls", "nvlstree") and machine.rates.nvls is False:
+        raise CannotTellError(f"{bound.algorithm} takes NVSwitches that add, which such nodes do not have")
     ranks = machine.rates.gpus * nodes
     within = groups_of(machine, nodes) == 1
     most_Bps, limited_by, share = large_Bps(machine, bound, constants, within=within)
@@ -137,7 +139,7 @@ def _call(
     reach, words = reach_of(constants.left_out, band, kinship, scope_of(machine, nodes))
     if bound.algorithm == "ring" and share.part == "nic" and share.share > _SLOW_RING:
         reach = max(reach, math.log(share.share / _SLOW_RING))
-        words += "; at least to 0.82 of line rate, where some rings stay"
+        words += "; down to 0.82 of line rate at least, which is all that some rings reach"
     times, extrapolated = _extrapolated(machine, nodes, share, constants)
     return PredictedCall(
         nodes=nodes,
@@ -236,7 +238,7 @@ def _no_share_words(machine: MachineClass, part: str, algorithm: str) -> str:
         "nic_slot": f"{machine.fabric or 'a network'} whose NICs are faster than their slots",
         "slot": "nodes whose GPUs' slots limit",
     }
-    return f"nobody has published {algorithm} over {where.get(part, 'such GPUs')}"
+    return f"no measurement of {algorithm} over {where.get(part, 'such GPUs')} is published"
 
 
 def share_of(machine: MachineClass, part: str, algorithm: str, constants: PredictorConstants) -> LinkShare | None:
@@ -289,12 +291,16 @@ def _extrapolated(
     """Return by how much the interval grows, and why."""
     if groups_of(machine, nodes) == 1:
         if share.generation is None:
-            return _OTHER_TIMES, (f"nobody has published such GPUs: those of others, interval x {_OTHER_TIMES:g}",)
+            return _OTHER_TIMES, (
+                f"no measurement of such GPUs is published: those of others, interval x {_OTHER_TIMES:g}",
+            )
         return 1.0, ()
     times, words = 1.0, []
     if share.part == "nic" and share.fabric is None:
         times *= _OTHER_TIMES
-        words.append(f"nobody has published {machine.fabric}: by other networks, interval x {_OTHER_TIMES:g}")
+        words.append(
+            f"no measurement over {machine.fabric} is published: by other networks, interval x {_OTHER_TIMES:g}"
+        )
     own = constants.most_nodes.get(machine.fabric or "")
     seen = own or max(constants.most_nodes.values(), default=1)
     if nodes > _SEEN_TIMES * seen:

@@ -45,8 +45,9 @@ def reach_of(left_out: Sequence[HeldOut], band: Band, kinship: Kinship, scope: S
     drawn = min(_DRAWN, len(wide))
     count = len(own) + drawn
     scatter = math.sqrt((math.fsum(own) + drawn * math.fsum(wide) / len(wide)) / count)
-    words = f"{counted(len(own), 'document')} ({scope}, {kinship}) and, as {drawn} more, all {len(wide)}"
-    return student_quantile(_UPPER, count) * scatter, f"{words}; each left out of the fit"
+    words = f"scatter of {counted(len(own), 'document')} ({scope}, {kinship})"
+    words += f", pooled with that of all {len(wide)} (weight {drawn}), each left out of the fit"
+    return student_quantile(_UPPER, count) * scatter, words
 
 
 def _scatters(rows: Sequence[HeldOut]) -> list[float]:

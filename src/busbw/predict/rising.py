@@ -24,8 +24,8 @@ _ROOTED = frozenset({"broadcast", "reduce"})
 # What of the bytes is data: LL has a flag of four bytes behind four bytes of data, LL128 one of 8 in 128.
 _DATA = (0.5, 0.9375, 1.0)
 _PROTOCOLS = ("LL", "LL128", "Simple")
-# For this network NCCL's own numbers were made.
-HOME = "InfiniBand"
+# NCCL's cost model was made for this network.
+_MODELLED = "InfiniBand"
 # A pipeline that is not full costs at most as much again as the bytes themselves.
 _LEAST_LEFT = 0.5
 
@@ -102,7 +102,7 @@ def rise_of(machine: MachineClass, nodes: int, collective: str, algorithm: str, 
     words = [_hop_words(hop, machine)]
     if algorithm in TREES:
         if constants.chunk is None:
-            raise CannotTellError("nobody has published a sweep of a tree")
+            raise CannotTellError("no sweep of a tree between nodes is published")
         tree_s = 4 * constants.chunk.chunk_s * stages_of(machine, nodes, algorithm)
         documents = (*documents, *constants.chunk.documents)
         words.append(
@@ -124,11 +124,11 @@ def hop_of(machine: MachineClass, constants: PredictorConstants) -> NetworkHop:
         for row in constants.hop:
             if fabric is not None and (row.generation, row.fabric) == (generation, fabric):
                 return row
-    if machine.fabric == HOME:
-        return NetworkHop(fabric=HOME, extra_s=0.0, documents=())
+    if machine.fabric == _MODELLED:
+        return NetworkHop(fabric=_MODELLED, extra_s=0.0, documents=())
     other = next((row for row in constants.hop if row.fabric is None), None)
     if other is None or machine.fabric not in RDMA:
-        raise CannotTellError(f"nobody has published a sweep over {machine.fabric or 'a network of unknown kind'}")
+        raise CannotTellError(f"no sweep over {machine.fabric or 'a network of unknown kind'} is published")
     return other
 
 
@@ -148,6 +148,8 @@ def network_hops(nodes: int, collective: str, algorithm: str) -> int:
     """Return how many hops over the network lie behind each other."""
     if algorithm in TREES:
         return 2 * (nodes.bit_length() - 1)
+    if algorithm == "pat":
+        return (nodes - 1).bit_length()
     return (2 if collective == "all_reduce" else 1) * (nodes - 1)
 
 
@@ -166,7 +168,8 @@ def ways_of(
     inside = constants.nvlink if joined else constants.pci
     hop = inside.tree if as_tree else inside.ring
     around = (2 if collective == "all_reduce" else 1) * (gpus * nodes - 1)
-    within = 2 * (gpus - 1) if as_tree else around - hops
+    # PAT is of one GPU a node.
+    within = 2 * (gpus - 1) if as_tree else 0 if algorithm == "pat" else around - hops
     return tuple(
         ProtocolTime(
             protocol=name,
@@ -201,7 +204,7 @@ def curve_of(machine: MachineClass, collective: str, algorithm: str, constants: 
         for row in constants.curve:
             if (row.algorithm, row.generation) == wanted:
                 return row
-    raise CannotTellError("nobody has published a sweep over one node")
+    raise CannotTellError("no sweep within one node is published")
 
 
 def _latency(

@@ -6,6 +6,7 @@ which flows meet at the uplinks of leaves. No document was left out of that, so 
 for ratios, and is shown beside the closed form.
 """
 
+import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
@@ -18,17 +19,15 @@ from busbw.predict.closed import bounds_of, large_Bps, own_s_per_byte, share_of
 from busbw.predict.machines import CannotTellError, MachineClass, groups_of
 from busbw.predict.rising import LARGEST_BYTES, rise_of
 from busbw.predict.schedules.description import Schedule
-from busbw.predict.schedules.exchanges import pat
 from busbw.predict.schedules.leaves import Leaves
-from busbw.predict.schedules.rings import SLICE_BYTES, chain, ring
+from busbw.predict.schedules.rings import SLICE_BYTES, ring
 from busbw.predict.schedules.timing import LaneRates, SlowNic, Timed, time_events, time_steps
 from busbw.predict.schedules.trees import double_tree, nvls_tree
 
 ScheduleTier = Literal["steps", "events"]
 MOST_NODES = 2048
 _KIB = 2**10
-# What NCCL sends of a tree at once on the two channels of a lane: NVLSTree 128 KiB a channel, from four nodes on 64;
-# the others a slot of Simple.
+# Channels of a lane.
 _CHANNELS = 2
 _SLOT_BYTES = 512 * _KIB
 _FEW_NODES = 4
@@ -38,6 +37,8 @@ _NVLINK_HOP = 3.4 / 14
 # Large messages of the schedule and of the closed form may differ by so much; more, and another part limits.
 _SAME = 0.02
 _NO_PATH = 1e-9
+# Of the latency of a hop, what each chunk may meet; the rest is met once.
+_PER_CHUNK = (1.0, 0.5, 0.25, 0.125, 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,23 +59,45 @@ def schedule_of(machine: MachineClass, nodes: int, collective: str, algorithm: s
     groups = groups_of(machine, nodes)
     gpus, ports = machine.rates.gpus * nodes // groups, (machine.rates.ports or 0) * nodes // groups
     if algorithm == "ring" and collective in ("broadcast", "reduce"):
-        chunks = _chunks(size_bytes, SLICE_BYTES * max(1, min(ports, gpus)))
-        return chain(collective, nodes=groups, gpus=gpus, ports=ports, size_bytes=size_bytes, chunks=chunks)
+        raise CannotTellError(f"the size of the chunks in which NCCL passes on a {collective} is not modelled")
     if algorithm == "ring":
         once = ring(collective, nodes=groups, gpus=gpus, ports=ports, size_bytes=size_bytes)
         part_bytes = size_bytes // (once.lanes * once.ranks)
         slices = min(64, _chunks(part_bytes, SLICE_BYTES * _CHANNELS))
         return ring(collective, nodes=groups, gpus=gpus, ports=ports, size_bytes=size_bytes, slices=slices)
     if algorithm == "nvlstree":
-        chunk = _CHANNELS * (64 if groups >= _FEW_NODES else 128) * _KIB
-        return nvls_tree(nodes=groups, gpus=gpus, size_bytes=size_bytes, chunks=_chunks(size_bytes, 2 * gpus * chunk))
+        chunk_bytes = _nvls_tree_chunk_bytes(groups, gpus, size_bytes)
+        chunks = _chunks(size_bytes, 2 * gpus * _CHANNELS * chunk_bytes)
+        return nvls_tree(nodes=groups, gpus=gpus, size_bytes=size_bytes, chunks=chunks)
     if algorithm == "tree":
-        chunks = _chunks(size_bytes, 2 * max(1, min(ports, gpus)) * _CHANNELS * _SLOT_BYTES)
+        channels = _CHANNELS * max(1, min(ports, gpus))
+        chunks = _chunks(size_bytes, 2 * channels * _tree_chunk_bytes(groups, gpus, channels, size_bytes))
         return double_tree(nodes=groups, gpus=gpus, ports=ports, size_bytes=size_bytes, chunks=chunks)
     if algorithm == "pat":
-        chunks = min(256, _chunks(size_bytes // groups, _SLOT_BYTES))
-        return pat(collective, nodes=groups, size_bytes=size_bytes, chunks=chunks)
+        raise CannotTellError("the schedule of PAT has one chunk after the other, and NCCL's chunks overlap")
     raise CannotTellError(f"steps and events have no schedule of {algorithm} for {collective} on such nodes")
+
+
+def _nvls_tree_chunk_bytes(nodes: int, gpus: int, size_bytes: int) -> int:
+    """Return what NVLSTree sends at once on a channel (`calcCollChunking` of NCCL 2.28.9's enqueue.cc)."""
+    chunk_bytes = (64 if nodes >= _FEW_NODES else 128) * _KIB
+    each_bytes = _CHANNELS * gpus * gpus
+    if size_bytes < 4 * each_bytes * chunk_bytes:
+        chunk_bytes = min(chunk_bytes, 64 * _KIB)
+    return min(chunk_bytes, 32 * _KIB) if size_bytes < each_bytes * chunk_bytes else chunk_bytes
+
+
+def _tree_chunk_bytes(nodes: int, gpus: int, channels: int, size_bytes: int) -> int:
+    """Return what a tree sends at once on a channel: a slot, and less by the rule of LL128, which smaller sizes take.
+
+    Source as above.
+    """
+    depth = (1 + math.log2(nodes) + gpus / 10) / gpus
+    chunk_bytes = _SLOT_BYTES
+    for times, least_bytes in ((64, 128 * _KIB), (16, 32 * _KIB)):
+        while chunk_bytes > least_bytes and size_bytes / (channels * chunk_bytes) < times * depth:
+            chunk_bytes //= 2
+    return chunk_bytes
 
 
 def _chunks(size_bytes: int, chunk_bytes: int) -> int:
@@ -115,14 +138,13 @@ def simulated(
     factor = COLLECTIVES[collective].factor(ranks)
     rise = rise_of(machine, nodes, collective, algorithm, constants)
     latency_s = rise.parts(factor, size_bytes, reached.most_Bps).latency_s
-    each_s = latency_s / reached.path if reached.path > _NO_PATH else 0.0
-    lane = replace(reached.lane, nic_latency_s=each_s, nvlink_latency_s=each_s * _NVLINK_HOP)
+    lane = _with_latency(reached, latency_s * reached.per_chunk)
     timed = time_steps if tier == "steps" else time_events
     found = timed(schedule, lane, slow=conditions.slow, leaves=conditions.leaves)
     own_s = 0.0
     if groups_of(machine, nodes) == 1:
         own_s = own_s_per_byte(machine, collective, algorithm, constants) * size_bytes / ranks
-    time_s = found.time_s + own_s
+    time_s = found.time_s + latency_s * (1 - reached.per_chunk) + own_s
     return SimulatedCall(
         tier=tier,
         algorithm=algorithm,
@@ -133,9 +155,13 @@ def simulated(
 
 
 def _words(schedule: Schedule, found: Timed, tier: ScheduleTier) -> str:
-    lanes = f"one of {schedule.lanes} alike lanes" if schedule.lanes > 1 else "one lane"
-    works = f"{found.operations} of {found.whole} works" if found.operations < found.whole else f"{found.whole} works"
-    told = "" if found.rounds >= schedule.rounds else f", {found.rounds} of them gone through"
+    lanes = f"one of {schedule.lanes} identical lanes" if schedule.lanes > 1 else "one lane"
+    works = (
+        f"{found.operations} of {found.whole} operations"
+        if found.operations < found.whole
+        else f"{found.whole} operations"
+    )
+    told = "" if found.rounds >= schedule.rounds else f", {found.rounds} of them computed"
     events = f", {found.events} events" if tier == "events" else ""
     return f"{lanes}, {works} a round, {counted(schedule.rounds, 'round')}{told}{events}"
 
@@ -150,6 +176,8 @@ class _Reached:
     lane: LaneRates
     most_Bps: float
     path: float
+    # Of the fitted latency, what each chunk meets: so much that eight slots still let large messages reach `most_Bps`.
+    per_chunk: float = 0.0
 
 
 @lru_cache(maxsize=1024)
@@ -172,4 +200,18 @@ def _reached(machine: MachineClass, nodes: int, collective: str, algorithm: str)
         raise CannotTellError(f"{limited_by} limit, which the schedule of {algorithm} does not pass")
     hops = replace(lane, nic_Bps=1e30, nvlink_Bps=1e30, nic_latency_s=1.0, nvlink_latency_s=_NVLINK_HOP)
     path = time_steps(schedule_of(machine, nodes, collective, algorithm, 1), hops).time_s
-    return _Reached(lane=lane, most_Bps=most_Bps, path=path)
+    found = _Reached(lane=lane, most_Bps=most_Bps, path=path)
+    latency_s = (
+        rise_of(machine, nodes, collective, algorithm, constants).parts(factor, LARGEST_BYTES, most_Bps).latency_s
+    )
+    longest_s = factor * LARGEST_BYTES / most_Bps * (1 + _SAME)
+    for share in _PER_CHUNK:
+        if time_steps(large, _with_latency(found, latency_s * share)).time_s <= longest_s:
+            return replace(found, per_chunk=share)
+    raise CannotTellError(f"the schedule of {algorithm} is slower than what was measured of large messages")
+
+
+def _with_latency(reached: _Reached, latency_s: float) -> LaneRates:
+    """Return a lane whose hops together take a latency."""
+    each_s = latency_s / reached.path if reached.path > _NO_PATH else 0.0
+    return replace(reached.lane, nic_latency_s=each_s, nvlink_latency_s=each_s * _NVLINK_HOP)

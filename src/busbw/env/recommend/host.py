@@ -134,16 +134,8 @@ def consistent(settings: tuple[Recommended, ...]) -> tuple[tuple[Recommended, ..
     """Return the settings that go together, and those that another one makes impossible."""
     over_tcp = any(each.name == "UCX_TLS" and each.value == "tcp" for each in settings)
     lost = [each for each in settings if over_tcp and each.name == "UCX_NET_DEVICES" and ":" in (each.value or "")]
-    dropped = tuple(
-        LeftOut(
-            name=each.name,
-            value=each.value,
-            kind="risky",
-            reason="a port of an RDMA device is not an interface for TCP, which UCX_TLS asks for",
-            source=each.source,
-        )
-        for each in lost
-    )
+    reason = "a port of an RDMA device is not an interface for TCP, which UCX_TLS asks for"
+    dropped = tuple(LeftOut.of(each, "risky", reason) for each in lost)
     return tuple(each for each in settings if each not in lost), dropped
 
 

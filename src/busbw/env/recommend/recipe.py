@@ -411,16 +411,8 @@ def _without_start_up(
 ) -> tuple[tuple[Recommended, ...], tuple[LeftOut, ...]]:
     """Return both with what is for an MPI that only starts ranks left out: it would narrow that MPI's own messages."""
     for_starting = [each for each in settings if each.topic == "start_up" and each.name.startswith(_OF_MPI)]
-    dropped = tuple(
-        LeftOut(
-            name=each.name,
-            value=each.value,
-            kind="other_job",
-            reason="published for jobs whose MPI only starts the ranks of NCCL; here its own messages count",
-            source=each.source,
-        )
-        for each in for_starting
-    )
+    reason = "published for jobs whose MPI only starts the ranks of NCCL; here its own messages count"
+    dropped = (LeftOut.of(each, "other_job", reason) for each in for_starting)
     return tuple(each for each in settings if each not in for_starting), (*left_out, *dropped)
 
 

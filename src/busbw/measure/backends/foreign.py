@@ -49,14 +49,12 @@ def measurement_of(
 
     `planned`: how many samples would be complete. A wrong result has no time: nothing of it may look like a fast one.
     """
-    point = points_of(plan.sweeps)[number]
-    sweep, ranks = plan.sweeps[point.sweep], plan.placement.ranks
+    sweep, ranks = plan.sweeps[points_of(plan.sweeps)[number].sweep], plan.placement.ranks
     collective = COLLECTIVES[sweep.collective]
     wrong = max((sample.wrong or 0 for sample in samples), default=0)
     times_s = [sample.time_s for sample in samples] if wrong == 0 else []
     ordered = sorted(times_s) or [0.0]
-    centre = median(ordered)
-    low_s, high_s = median_interval(ordered, plan.sampling.confidence) or (ordered[0], ordered[-1])
+    centre, low_s, high_s = _centre_of(ordered, plan.sampling.confidence)
     slow = slow_samples([value * collective.messages_per_call for value in times_s]) if times_s else ()
     size_bytes = samples[0].size_bytes
     dtype = samples[0].dtype if samples[0].dtype in DTYPE_BYTES else sweep.dtype
@@ -99,6 +97,11 @@ def measurement_of(
         attribution=(),
         source=source,
     )
+
+
+def _centre_of(ordered: Sequence[float], confidence: float) -> tuple[float, float, float]:
+    """Return the median of ascending values and its interval; all of them where they are too few for one."""
+    return median(ordered), *(median_interval(ordered, confidence) or (ordered[0], ordered[-1]))
 
 
 def _wrong_result(elements: int) -> WrongResult | None:

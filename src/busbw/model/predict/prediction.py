@@ -149,7 +149,7 @@ class SimulatedCall(Value, frozen=True, kw_only=True):
     algorithm: str
     time_s: float
     busbw_Bps: float
-    # How much was gone through.
+    # How much of the schedule was computed.
     words: str
 
 

@@ -4,6 +4,7 @@ Alltoall sends S/n from each of n ranks to each other one, node after node. In t
 together what is for one other node and rank. PAT gathers, or scatters sums, in about log2 n steps of growing parts.
 """
 
+from dataclasses import replace
 from fractions import Fraction
 
 from busbw.base.errors import InputError
@@ -87,27 +88,9 @@ def pat(collective: str, *, nodes: int, size_bytes: int, chunks: int = 1) -> Sch
             before = Affine(plus=-distances[step - 1], modulo=nodes)
             after = (After(work=step - 1, rank=SELF), After(work=step - 1, rank=before, travels=True))
         work = _round(step, nodes, _NIC, part * min(distance, nodes - distance), distance, after)
-        works.append(
-            RankWork(
-                ranks=work.ranks,
-                step=step,
-                operation=operation,
-                part_bytes=work.part_bytes,
-                peer=work.peer,
-                via=work.via,
-                after=after,
-            )
-        )
+        works.append(replace(work, operation=operation))
     # The next chunk begins when the last step of this one has left.
-    first = works[0]
-    works[0] = RankWork(
-        ranks=first.ranks,
-        operation=operation,
-        part_bytes=first.part_bytes,
-        peer=first.peer,
-        via=first.via,
-        after=(After(work=len(works) - 1, lag=1),),
-    )
+    works[0] = replace(works[0], after=(After(work=len(works) - 1, lag=1),))
     return Schedule(
         algorithm="pat",
         collective=collective,

@@ -107,6 +107,7 @@ def _foundations(found: Prediction, *, explained: bool) -> list[str]:
     if explained:
         lines += [f"  {words}" for words in dict.fromkeys(words for call in calls for words in call.basis)]
         lines += [_way_words(row, call) for row in told for call in row.others]
+        lines += [f"  {row.simulated.tier}: {row.simulated.words}" for row in told if row.simulated]
         lines += [words for row in told if row.choice is not None for words in _choice_words(row.choice)]
     return lines + [f"note: {note}" for note in found.notes]
 
@@ -122,7 +123,7 @@ def _changed_words(row: PredictedSize, changed: ChangedCall) -> str:
 
 def _simulated_words(row: PredictedSize, call: SimulatedCall) -> str:
     what = f"{format_size(row.size_bytes)} on {counted(row.nodes, 'node')}"
-    return f"{what}: {format_time(call.time_s)}, {format_rate(call.busbw_Bps)}, no interval of its own; {call.words}"
+    return f"{what}: {format_time(call.time_s)}, {format_rate(call.busbw_Bps)}, by {call.algorithm}; no interval"
 
 
 def _way_words(row: PredictedSize, call: PredictedCall) -> str:
