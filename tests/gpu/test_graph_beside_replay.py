@@ -68,7 +68,7 @@ def test_the_replay_takes_what_the_graph_takes(kind: str, start: object, tmp_pat
     for call, other in pairs:
         print(
             f"  {call.name}: {call.calls} x {call.size_bytes:.0f} B, graph {call.time_s / call.calls * 1e6:.1f} us, "
-            f"{call.together_s / call.calls * 1e6:.1f} us once all are there, "
+            f"{call.transfer_s / call.calls * 1e6:.1f} us without waiting, "
             f"replay {other['in_step_s'] * 1e6:.1f} us in the step, {(other['alone_s'] or 0) * 1e6:.1f} us alone"
         )
     # It is the same model: losses are those of one GPU, a rounding apart.
@@ -87,7 +87,7 @@ def test_the_replay_takes_what_the_graph_takes(kind: str, start: object, tmp_pat
 
 def _taken(pairs: list[tuple[ProxyCall, dict]]) -> tuple[float, float]:
     """Return the seconds of a step that calls take in the graph, and in the replay, without a wait for late ranks."""
-    return sum(call.together_s or 0 for call, _ in pairs), sum(other["alone_s"] * other["calls"] for _, other in pairs)
+    return sum(call.transfer_s or 0 for call, _ in pairs), sum(other["alone_s"] * other["calls"] for _, other in pairs)
 
 
 def test_the_result_says_that_it_was_a_graph(alone: ProxyResult) -> None:

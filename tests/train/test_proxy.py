@@ -162,8 +162,8 @@ def test_what_is_read_from_the_log_is_what_was_measured(runs: Path) -> None:
         steady = shares[log.window.first_step - 1 : log.window.last_step]
         assert log.exposed.value == pytest.approx(median(steady), rel=1e-6)
         assert sum(call.time_s for call in result.calls) > 0
-        assert all(0 < call.together_s <= call.time_s for call in result.calls if call.together_s is not None)
-        assert all(call.together_s is not None for call in result.calls)
+        assert all(0 < call.transfer_s <= call.time_s for call in result.calls if call.transfer_s is not None)
+        assert all(call.transfer_s is not None for call in result.calls)
 
 
 def test_trained_jobs_of_one_and_two_ranks_stand_in_a_figure_that_says_what_the_second_costs(

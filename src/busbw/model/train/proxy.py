@@ -67,7 +67,7 @@ class ProxyCall(Value, kw_only=True, frozen=True):
     # Of one step, on rank 0; and of it what is left once all ranks of the group are there: call by call the shortest
     # time of them. None: of a result that was written before it was taken.
     time_s: float
-    together_s: float | None = None
+    transfer_s: float | None = None
 
 
 class ProxyResult(Value, kw_only=True, frozen=True):

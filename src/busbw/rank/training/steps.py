@@ -249,7 +249,7 @@ def _shortest(kind: CallKind, of_group: list[CallTimes]) -> float:
     return sum(map(min, zip(*(times[kind] for times in of_group), strict=True)))
 
 
-def _call(kind: CallKind, tallies: list[CallTally], groups: ProcessGroups, together_s: list[float]) -> ProxyCall:
+def _call(kind: CallKind, tallies: list[CallTally], groups: ProcessGroups, transfer_s: list[float]) -> ProxyCall:
     return ProxyCall(
         name=kind.name,
         group=kind.group,
@@ -258,5 +258,5 @@ def _call(kind: CallKind, tallies: list[CallTally], groups: ProcessGroups, toget
         calls=tallies[-1].calls,
         size_bytes=sum(each.size_bytes for each in tallies) / sum(each.calls for each in tallies),
         time_s=median(sorted(each.time_s for each in tallies)),
-        together_s=median(sorted(together_s)),
+        transfer_s=median(sorted(transfer_s)),
     )

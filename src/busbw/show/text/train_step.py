@@ -160,18 +160,19 @@ def proxy_text(result: ProxyResult, log: TrainingLog) -> None:
     out.print()
     table = plain_table(
         ("call", "wrap"), ("group", "left"), ("collective", "left"), ("calls", "right"), ("size", "right"),
-        ("time a step", "right"), ("all there", "right"), ("of a step", "right"),
+        ("time a step", "right"), ("transfer", "right"), ("of a step", "right"),
     )  # fmt: skip
     for call in result.calls:
         table.add_row(
             call.name, f"{call.group} ({call.ranks})", call.collective, str(call.calls),
             format_size(round(call.size_bytes)), precise_time(call.time_s),
-            precise_time(call.together_s) if call.together_s is not None else "-",
+            precise_time(call.transfer_s) if call.transfer_s is not None else "-",
             percent(call.time_s / result.median_step_s),
         )  # fmt: skip
     out.print(table)
     say(out, Text(printable(
         f"note: of rank 0, medians from step {result.counted_from} on, by {result.clock}; a collective also waits for "
-        "late ranks, and nothing computes beside it; all there: the shortest time of the group's ranks, call by call"
+        "late ranks, and nothing computes beside it; transfer: without that wait, the shortest time of the group's ranks, "
+        "call by call"
     ), style="dim"))  # fmt: skip
     say(out, Text(printable(f"next: busbw train read {plan.directory}/train.log"), style="dim"))
