@@ -172,7 +172,7 @@ def proxy_text(result: ProxyResult, log: TrainingLog) -> None:
     out.print(table)
     say(out, Text(printable(
         f"note: of rank 0, medians from step {result.counted_from} on, by {result.clock}; a collective also waits for "
-        "late ranks, and nothing computes beside it; transfer: without that wait, the shortest time of the group's ranks, "
-        "call by call"
+        "late ranks, and nothing computes beside it; transfer: without that wait, the shortest time of the group's "
+        "ranks, call by call"
     ), style="dim"))  # fmt: skip
     say(out, Text(printable(f"next: busbw train read {plan.directory}/train.log"), style="dim"))
