@@ -5,7 +5,8 @@ What is suspected of it, the pairs that would tell, what the tests about a suspi
 
 import math
 from array import array
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from busbw import _core
 from busbw.fabric.answers import LEAST_TESTS, FabricAnswer, Least, Retest, Suspicion, answer_of, is_endpoint
@@ -56,6 +57,8 @@ _BETWEEN = {
         "repeat the sweep when the fabric is idle",
     ),
 }  # fmt: skip
+# By how much all ways that a test shares were slower in its round, of the number of a test.
+Level = Callable[[int], float]
 
 
 def suspicions_between(places: Places, tests: PairTable, fit: Fit, least: Least) -> list[Suspicion]:
@@ -339,13 +342,14 @@ def _region_names(suspicion: Suspicion, places: Places) -> str:
 def retest(
     suspicion: Suspicion, places: Places, tests: PairTable, fit: Fit, suspects: set[int], way: str = "both",
     above: frozenset[int] = frozenset(), picked: frozenset[int] = frozenset(), but: Collection[frozenset[int]] = (),
-    whole: frozenset[int] | None = None,
+    whole: frozenset[int] | None = None, level: Level | None = None,
 ) -> Retest:  # fmt: skip
     """Return how many tests against known-good partners show a suspicion; of retests alone, where there are some.
 
     `above`: leaves of which no test that leaves them counts; `picked`: tests of pairs that were slow before and asked
     again for that, which say nothing about what all pairs share; `but`: regions, two and two, whose tests do not count.
     `whole`: of a link, leaves whose uplinks are bad: what the fit took for slowness of another leaf is the link's.
+    `level`: by how much all tests of a kind were slower in a round.
     """
     first = tests.first_retest
     numbers = (
@@ -367,6 +371,8 @@ def retest(
         own = _own(suspicion, places, fit, ends, suspects, way)
         if own is not None and whole is not None:
             own += leaf_terms(places, fit, ends, whole)
+        if own is not None and level is not None:
+            own -= level(number)
         if own is not None:
             # What others congest changes from round to round, by more than half.
             least = min(suspicion.effect / 2, LEAST_EFFECT if suspicion.kind in SHARED else math.inf)
@@ -476,13 +482,34 @@ def _links(
                 narrow[each.elements[0]] = each
     whole = _leaves_of(between) - set(narrow)
     for each in links:
-        if whole & set(each.elements):
-            continue
-        seen = retest(each, places, tests, fit, suspects, picked=again, whole=whole)
+        level = _level_of(whole & set(each.elements), each.elements, places, tests, fit)
+        seen = retest(each, places, tests, fit, suspects, picked=again, whole=whole, level=level)
         found[each] = answer_between(each, seen, places, tests, unit)
         if found[each] is not None:
             found |= {narrow[leaf]: None for leaf in each.elements if leaf in narrow}
     return found
+
+
+def _level_of(leaves: Collection[int], link: Sequence[int], places: Places, tests: PairTable, fit: Fit) -> Level | None:
+    """Return by how much other ways out of a link's bad leaves were slower in a round; None where no leaf is bad.
+
+    What congests a leaf changes from round to round, for all of its ways at once: only what is slower than those is of
+    the link.
+    """
+    if not leaves:
+        return None
+    found: dict[tuple[int, int], list[float]] = defaultdict(list)
+    for number in tests.among(places, [end for leaf in leaves for end in places.members[leaf]]):
+        ends = (tests.senders[number], tests.receivers[number])
+        if (
+            places.crossing(*ends)
+            and not math.isnan(fit.residuals[number])
+            and set(map(places.region, ends)) != set(link)
+        ):
+            for leaf in {places.leaves[each] for each in ends} & set(leaves):
+                found[leaf, tests.rounds[number]].append(fit.residuals[number])
+    levels = {each: median(sorted(those)) for each, those in found.items() if len(those) >= LEAST_TESTS}
+    return lambda number: sum(levels.get((leaf, tests.rounds[number]), 0.0) for leaf in leaves)
 
 
 def _again(found: Sequence[Suspicion], tests: PairTable) -> frozenset[int]:
