@@ -105,7 +105,9 @@ class Retest:
     of: int
     tests: tuple[int, ...]
     alone_slow: bool | None
-    # By how much, in their median; a logarithm. And the scatter of that median where nothing is wrong.
+    # By how much, in the median of those alone; a logarithm.
+    alone_effect: float = 0.0
+    # The same of the others. And the scatter of that median where nothing is wrong.
     effect: float = 0.0
     scatter: float = 0.0
     # Whether a retest shows it, not the first rounds alone.

@@ -7,6 +7,7 @@ import math
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from busbw import _core
 from busbw.fabric.answers import LEAST_TESTS, FabricAnswer, Least, Retest, Suspicion, answer_of, is_endpoint
@@ -30,6 +31,9 @@ _SCATTERS_OF_TWO = 4.0
 # by this share of what was seen among others.
 _SOUND_ALONE = 3 * LEAST_EFFECT
 _SHARE_ALONE = 0.6
+# Between groups part of the packets may go another way: what is slower by less than the least effect is asked alone,
+# where they do not.
+_LEAST_DETOURED = 0.6 * LEAST_EFFECT
 # Pairs that cross, for what lies between leaves.
 _CROSSING = 6
 # What others on the same way may slow: one round tests it alone.
@@ -121,11 +125,13 @@ def _crossing(places: Places, tests: PairTable, fit: Fit) -> Iterator[Suspicion]
 def _spine_links(places: Places, tests: PairTable, fit: Fit) -> list[Suspicion]:
     """Return pairs of regions between which all is slow, and the ways from each to others are not."""
     cells = _region_cells(places, tests, fit)
+    least = _LEAST_DETOURED if places.has_groups else LEAST_EFFECT
     return [
         Suspicion(kind="spine_link", elements=(each.one, each.other), effect=each.median)
         for each in cells
-        if each.tests >= LEAST_TESTS and each.ends > LEAST_TESTS and each.median > fit.bound(each.tests, len(cells))
-    ]
+        if each.tests >= LEAST_TESTS and each.ends > LEAST_TESTS
+        and each.median > fit.bound(each.tests, len(cells), least)
+    ]  # fmt: skip
 
 
 def leads_between(places: Places, tests: PairTable, fit: Fit) -> list[Suspicion]:
@@ -136,7 +142,10 @@ def leads_between(places: Places, tests: PairTable, fit: Fit) -> list[Suspicion]
     return [
         Suspicion(kind="spine_link", elements=(each.one, each.other), effect=each.median)
         for each in _region_cells(places, tests, fit)
-        if each.tests >= _LEAST_LEAD and each.ends <= LEAST_TESTS and each.least > LEAST_EFFECT
+        if each.tests >= _LEAST_LEAD
+        and each.ends <= LEAST_TESTS
+        and each.median > LEAST_EFFECT
+        and each.least > LEAST_EFFECT / 2
     ]
 
 
@@ -303,6 +312,10 @@ def answer_between(
     """Return what lies between endpoints and is bad; None where its tests do not confirm it."""
     if not seen.confirms or (tests.first_retest == len(tests) and seen.of < _LEAST_UNASKED):
         return None
+    if suspicion.kind == "spine_link" and suspicion.effect < LEAST_EFFECT:
+        if seen.alone_effect < LEAST_EFFECT:
+            return None
+        suspicion = replace(suspicion, effect=seen.alone_effect)
     return named_between(suspicion, seen, places, tests, unit)
 
 
@@ -343,16 +356,18 @@ def retest(
     suspicion: Suspicion, places: Places, tests: PairTable, fit: Fit, suspects: set[int], way: str = "both",
     above: frozenset[int] = frozenset(), picked: frozenset[int] = frozenset(), but: Collection[frozenset[int]] = (),
     whole: frozenset[int] | None = None, level: Level | None = None,
+    numbers: Sequence[int] = (),
 ) -> Retest:  # fmt: skip
     """Return how many tests against known-good partners show a suspicion; of retests alone, where there are some.
 
     `above`: leaves of which no test that leaves them counts; `picked`: tests of pairs that were slow before and asked
     again for that, which say nothing about what all pairs share; `but`: regions, two and two, whose tests do not count.
     `whole`: of a link, leaves whose uplinks are bad: what the fit took for slowness of another leaf is the link's.
-    `level`: by how much all tests of a kind were slower in a round.
+    `level`: by how much all ways that a test shares were slower in its round; `numbers`: of
+    the tests to count, where not those.
     """
     first = tests.first_retest
-    numbers = (
+    numbers = numbers or (
         range(max(first, suspicion.since), len(tests))
         if first < len(tests)
         else tests.among(places, ends_about(suspicion, places))
@@ -392,6 +407,7 @@ def retest(
         of=len(votes),
         tests=tuple(number for number, slow in votes if slow),
         alone_slow=median(sorted(alone)) > least_alone if alone else None,
+        alone_effect=median(sorted(alone)) if alone else 0.0,
         effect=median(sorted(shown)) if shown else 0.0,
         scatter=fit.scatter(len(shown)) if shown else 0.0,
     )
@@ -506,7 +522,7 @@ def _level_of(leaves: Collection[int], link: Sequence[int], places: Places, test
             and not math.isnan(fit.residuals[number])
             and set(map(places.region, ends)) != set(link)
         ):
-            for leaf in {places.leaves[each] for each in ends} & set(leaves):
+            for leaf in set(leaves).intersection(places.leaves[each] for each in ends):
                 found[leaf, tests.rounds[number]].append(fit.residuals[number])
     levels = {each: median(sorted(those)) for each, those in found.items() if len(those) >= LEAST_TESTS}
     return lambda number: sum(levels.get((leaf, tests.rounds[number]), 0.0) for leaf in leaves)

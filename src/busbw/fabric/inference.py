@@ -61,9 +61,9 @@ class Fit:
         """Return the scatter of a median of `count` tests."""
         return _MEDIAN_SCATTER * self.noise / math.sqrt(count) if count else math.inf
 
-    def bound(self, count: int, elements: int) -> float:
-        """Return the effect from which one of `elements` is suspicious, with `count` tests of it."""
-        return max(LEAST_EFFECT, _scatters(elements) * self.scatter(count))
+    def bound(self, count: int, elements: int, least: float = LEAST_EFFECT) -> float:
+        """Return the effect from which one of `elements` is suspicious, with `count` tests of it; `least` at least."""
+        return max(least, _scatters(elements) * self.scatter(count))
 
 
 @lru_cache(maxsize=64)

@@ -27,7 +27,7 @@ from busbw.fabric.between import confirmed_between, links_of, passes, retest, su
 from busbw.fabric.inference import LEAST_EFFECT, Fit
 from busbw.fabric.pair_table import PairTable, leaf_column
 from busbw.fabric.places import ONE_WAY, Draws, Places, slowness
-from busbw.fabric.schedule import Pair, shuffled
+from busbw.fabric.schedule import MANY_NODES, Pair, shuffled
 from busbw.stats.distributions import median
 
 # From so much slower on a single test counts for a link that comes and goes.
@@ -42,6 +42,8 @@ _OFTEN = 3
 _LEAST_WITHIN, _SOUND_WITHIN = 2, 1 / 3
 # Of so many tests, of all leaves, the usual value within leaves is known well enough.
 _ENOUGH_TESTS = 2**16
+# Of all tests of an endpoint of many so many are slow where it is bad.
+_MOST_OF_MANY = 0.75
 # Where one direction is suspicious, the retests decide about the other from this effect on.
 _OTHER_WAY = 0.6 * LEAST_EFFECT
 
@@ -167,8 +169,13 @@ def _always_slow(
     ways = {way: retest(suspicion, places, tests, fit, suspects, way, above, but=links) for way in ("send", "receive")}
     terms = {"send": fit.senders[end], "receive": fit.receivers[end]}
     asked = tests.first_retest < len(tests)
+    # Of many hosts one is disturbed in half of the first rounds by chance, and then in two of three more.
+    whole = tests.among(places, (end,)) if len(places.nodes) >= MANY_NODES else ()
+    all_of = {way: retest(suspicion, places, tests, fit, suspects, way, above, but=links, numbers=whole)
+              for way in ways} if whole else ways  # fmt: skip
     sure = [
         way for way in ways if ways[way].confirms and terms[way] >= _OTHER_WAY
+        and (not whole or all_of[way].slow >= _MOST_OF_MANY * all_of[way].of)
         and (asked or ways[way].of >= LEAST_UNASKED or terms[way] >= FAR_SLOWER)
     ]  # fmt: skip
     effect = max((terms[way] for way in sure), default=0.0)
@@ -207,13 +214,15 @@ def _comes_and_goes(
         suspects = suspects - own
     seen = retest(suspicion, places, tests, fit, suspects, above=above, but=links)
     is_one_way = fit.metric in ONE_WAY
-    if any(tests.rounds[number] in bad for number in seen.tests):
-        return (suspicion, seen) if len(bad) >= (2 if is_one_way else 3) else None
     numbers = tuple(number for at in sorted(bad) for number in bad[at])
     # Two partners both ways, further than what disturbs a test, and never one way alone, as a cable above it would be.
     effects = {number: _effect_at(end, number, tests, fit) for number in tests.among(places, (end,))}
     slow_alone = {tests.rounds[at] for at, effect in effects.items() if effect > FAR_SLOWER} - set(bad)
     far = len(partners) > 1 and not slow_alone and all(effects[number] > FAR_SLOWER for number in numbers)
+    if any(tests.rounds[number] in bad for number in seen.tests):
+        # Of many hosts one is disturbed in two rounds of twelve.
+        enough = len(bad) >= (2 if is_one_way and len(places.nodes) < MANY_NODES else 3)
+        return (suspicion, seen) if enough or (is_one_way and len(bad) > 1 and far) else None
     often = is_one_way and (len(bad) >= _OFTEN or far) and tests.first_retest < len(tests)
     made = sum(not math.isnan(effect) for effect in effects.values())
     return (suspicion, replace(seen, slow=len(numbers), of=made, tests=numbers, again=False)) if often else None

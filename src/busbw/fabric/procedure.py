@@ -157,9 +157,15 @@ def _looked_again(before: _Look, tests: PairTable, metric: Metric) -> _Look:
         # What a retest of another did to its partner is no sign of the partner.
         and (each.kind != "unsteady" or is_slow_by_itself(each, before.places, tests, again.fit, suspects))
     ]  # fmt: skip
+    # What congests a leaf comes and goes at all of its hosts.
+    shared = {each.subject for each in new if each.kind == "leaf_uplink"}
+    told = {each.subject for each in again.suspicions}
+    steady = [
+        each for each in before.suspicions if not (shared and each.kind == "unsteady" and each.subject not in told)
+    ]
     more = {each.subject: each.pairs for each in again.suspicions if each.kind == "cable"}
     kept = [replace(each, pairs=tuple(dict.fromkeys((*each.pairs, *more.get(each.subject, ())))))
-            if each.kind == "cable" else each for each in before.suspicions]  # fmt: skip
+            if each.kind == "cable" else each for each in steady]  # fmt: skip
     return replace(before, suspicions=(*kept, *new), leads=again.leads)
 
 

@@ -15,7 +15,7 @@ Round = tuple[Pair, ...]
 SPARSE_ROUNDS = 5
 # About what is suspicious; more where a fabric has many nodes.
 RETEST_ROUNDS = 3
-_FEW_NODES, _MANY_NODES = 64, 256
+_FEW_NODES, MANY_NODES = 64, 256
 # What may be asked for.
 LEAST_OF_A_SWEEP, MOST_OF_A_SWEEP = SPARSE_ROUNDS + RETEST_ROUNDS, 1000
 # Of the first rounds those that stay within leaves, where leaves are known, and those across, at most.
@@ -61,7 +61,7 @@ def most_rounds(nodes: int) -> int:
 
     Two leaves of many meet less often in as many rounds, so that more has to be asked again.
     """
-    return 8 if nodes <= _FEW_NODES else 10 if nodes < _MANY_NODES else 12
+    return 8 if nodes <= _FEW_NODES else 10 if nodes < MANY_NODES else 12
 
 
 def check_rounds(most: int | None) -> None:
