@@ -119,6 +119,12 @@ class Retest:
         least = max(_LEAST_AGAIN, _SCATTERS_AGAIN * self.scatter)
         return self.of >= 2 and 3 * self.slow >= 2 * self.of and self.effect >= least
 
+    @property
+    def confirms_alone(self) -> bool:
+        """Whether tests alone show the least effect, and those among others half of it, beyond their scatter."""
+        least = max(LEAST_EFFECT / 2, _SCATTERS_AGAIN * self.scatter)
+        return self.alone_effect >= LEAST_EFFECT and 2 * self.slow >= self.of and self.effect >= least
+
 
 def answer_of(
     suspicion: Suspicion, seen: Retest, tests: PairTable, places: Places, unit: str, *, kind: Kind, place: str,

@@ -33,7 +33,7 @@ _SOUND_ALONE = 3 * LEAST_EFFECT
 _SHARE_ALONE = 0.6
 # Between groups part of the packets may go another way: what is slower by less than the least effect is asked alone,
 # where they do not.
-_LEAST_DETOURED = 0.6 * LEAST_EFFECT
+_LEAST_DETOURED = 0.5 * LEAST_EFFECT
 # Pairs that cross, for what lies between leaves.
 _CROSSING = 6
 # What others on the same way may slow: one round tests it alone.
@@ -310,12 +310,12 @@ def answer_between(
     suspicion: Suspicion, seen: Retest, places: Places, tests: PairTable, unit: str
 ) -> FabricAnswer | None:
     """Return what lies between endpoints and is bad; None where its tests do not confirm it."""
-    if not seen.confirms or (tests.first_retest == len(tests) and seen.of < _LEAST_UNASKED):
-        return None
     if suspicion.kind == "spine_link" and suspicion.effect < LEAST_EFFECT:
-        if seen.alone_effect < LEAST_EFFECT:
+        if not seen.confirms_alone:
             return None
         suspicion = replace(suspicion, effect=seen.alone_effect)
+    elif not seen.confirms or (tests.first_retest == len(tests) and seen.of < _LEAST_UNASKED):
+        return None
     return named_between(suspicion, seen, places, tests, unit)
 
 
