@@ -7,7 +7,7 @@ import pytest
 
 from busbw.fabric.places import Pairing
 from busbw.fabric.procedure import Swept, sweep
-from busbw.fabric.simulation import Fault, Noise, Simulated, drawn_faults, made_places
+from busbw.fabric.simulation import Fault, FaultKind, Noise, Simulated, Topology, drawn_faults, made_places
 
 NODES = 16
 
@@ -100,12 +100,40 @@ def test_a_slow_node_that_was_disturbed_in_one_round_is_still_named() -> None:
     assert named == [["node n0009"]] * 6
 
 
+def drawn(topology: Topology, nodes: int, kind: FaultKind, seed: int) -> tuple[tuple[Fault, ...], Swept]:
+    """Return faults of a kind at a random place, and a sweep of the fabric that has them."""
+    draws = random.Random(seed)
+    places = made_places(topology, nodes)
+    faults = drawn_faults(kind, places, draws)
+    fabric = Simulated(topology=topology, places=places, faults=faults, noise=Noise(), metric="bandwidth", draws=draws)
+    return faults, sweep(places, fabric.measure, "bandwidth", draws)
+
+
 def test_traffic_that_comes_and_goes_above_a_leaf_is_no_host_below_it() -> None:
     # Congestion that was heavy in one round of the retests and light in the others: two hosts were named for it.
-    draws = random.Random(300010)
-    places = made_places("fat-tree-3", 64)
-    faults = drawn_faults("congestion", places, draws)
-    fabric = Simulated(
-        topology="fat-tree-3", places=places, faults=faults, noise=Noise(), metric="bandwidth", draws=draws
-    )
-    assert "unsteady" not in kinds(sweep(places, fabric.measure, "bandwidth", draws))
+    assert "unsteady" not in kinds(drawn("fat-tree-3", 64, "congestion", 300010)[1])
+
+
+@pytest.mark.parametrize(("nodes", "seeds"), [(256, (500005, 500011, 500012, 500015)), (1024, (500015,))])
+def test_congestion_above_one_of_many_leaves_is_named_and_none_of_its_links(nodes: int, seeds: Collection[int]) -> None:
+    # It changes from round to round: links of the leaf that were tested in a bad round were named beside it.
+    for seed in seeds:
+        (fault,), outcome = drawn("fat-tree-2", nodes, "congestion", seed)
+        assert places_named(outcome) == [f"congestion above leaf{fault.element}"]
+
+
+@pytest.mark.parametrize("seed", [500104, 8300001])
+def test_of_a_thousand_sound_hosts_one_that_is_disturbed_again_is_not_named(seed: int) -> None:
+    assert drawn("fat-tree-2", 1024, "none", seed)[1].answers == ()
+
+
+def test_a_link_between_groups_is_named_where_part_of_the_packets_goes_another_way() -> None:
+    right = 0
+    for seed in range(20):
+        (fault,), outcome = drawn("dragonfly-adaptive", 64, "spine-link", seed)
+        ends = sorted((fault.element, fault.other))
+        right += places_named(outcome) == [
+            "a link above " + " and ".join(f"leaf{2 * each}, leaf{2 * each + 1}" for each in ends)
+        ]
+        assert drawn("dragonfly-adaptive", 64, "none", seed)[1].answers == ()
+    assert right >= 18

@@ -327,7 +327,7 @@ def test_a_host_at_half_speed_is_named_after_three_rounds_and_one_at_nine_tenths
 @pytest.mark.parametrize("metric", ["latency", "bibandwidth"])
 def test_disturbed_tests_of_two_rounds_are_no_link_that_comes_and_goes(metric) -> None:
     # Where a round tests an endpoint once, two of 2 % far values are no wonder in 64.
-    accused = [seed for seed in range(2000000, 2000020) if swept("fat-tree-2", (), seed, metric=metric).answers]
+    accused = [seed for seed in range(2000000, 2000012) if swept("fat-tree-2", (), seed, metric=metric).answers]
     assert accused == []
 
 
@@ -344,10 +344,10 @@ def test_more_rounds_name_a_link_that_was_sound_in_the_usual_ones() -> None:
         assert found.rounds <= (most or 8)
         return answers(found) == [("unsteady", "link of n0009, which comes and goes")]
 
-    usual = sum(named(seed, None) for seed in range(40))
-    more = sum(named(seed, 14) for seed in range(40))
-    assert 34 <= usual <= more
-    assert more >= 38
+    usual = sum(named(seed, None) for seed in range(15))
+    more = sum(named(seed, 14) for seed in range(15))
+    assert 12 <= usual <= more
+    assert more >= 14
 
 
 def test_a_link_between_two_of_64_leaves_is_named_within_twelve_rounds() -> None:
