@@ -198,7 +198,13 @@ def described(
     senders = _matched(program)
     depths = _depths(program, senders)
     shares = _Shares(program, depths, gpus, ranks_of_nic)
-    awaited = {(rank, at) for rank, acts in enumerate(program.acts) for act in acts for at, _ in act.after}
+    awaited = {
+        (rank, at)
+        for rank, acts in enumerate(program.acts)
+        for act in acts
+        for at, lag in act.after
+        if lag < program.rounds
+    }
     draft = Drafting()
     # Many acts move the same: numbers that are one object are compared and hashed once.
     unit = program.unit_bytes * wire
@@ -224,7 +230,8 @@ def described(
     for rank, at, act in _each(program):
         if act.what != "recv" or (rank, at) in awaited:
             for other, lag in act.after:
-                draft.after(str(at), rank, str(other), rank, lag=lag)
+                if lag < program.rounds:
+                    draft.after(str(at), rank, str(other), rank, lag=lag)
     return Schedule(
         algorithm=algorithm,
         collective=collective,
