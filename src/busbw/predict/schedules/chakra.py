@@ -1,8 +1,8 @@
 """Schedules as Chakra's JSON form has them: a trace of each rank, as its feeder reads `.json` files.
 
 Sends, receives and what is calculated are nodes of `workload_graph`, with `data_deps`; bytes are whole, a runtime is in
-whole microseconds. Source of the form: json_node.cpp and et_def.proto of github.com/mlcommons/chakra. Alone because
-GOAL and MSCCL have parsers of their own, and this form is only written.
+whole microseconds. Source of the form: json_node.cpp and et_def.proto of github.com/mlcommons/chakra.
+Alone because it has a form of its own, as GOAL and MSCCL have.
 """
 
 import json
