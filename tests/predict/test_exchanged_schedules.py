@@ -11,7 +11,7 @@ from busbw.predict.imported import imported_schedule, timed_import
 from busbw.predict.schedules.chakra import chakra_texts
 from busbw.predict.schedules.goal import goal_text, program_of_goal
 from busbw.predict.schedules.msccl import algorithm_of_msccl
-from busbw.predict.schedules.programs import MOST_ACTS, Program, described, written_out
+from busbw.predict.schedules.programs import MOST_ACTS, WrittenSchedule, described, written_out
 from busbw.predict.schedules.rings import ring
 from busbw.predict.schedules.timing import time_events, time_steps
 from busbw.predict.tiers import ScheduleTier, lane_of, schedule_of, simulated
@@ -179,7 +179,7 @@ XML = ring_xml(4)
         (XML.replace('send="1"', 'send="-1"', 1), "without a partner"),
         (XML.replace('id="3"', 'id="2"'), "a second GPU 2"),
         (XML.replace('type="rrs"', 'type="xyz"', 1), "type 'xyz'"),
-        (XML.replace('s="1"', 's="2"', 1), "stands at place 1"),
+        (XML.replace('<step s="1"', '<step s="2"', 1), "stands at place 1"),
         (XML.replace('cnt="1"', 'cnt="5"', 1), "5 chunks of 4"),
         (XML.replace('cnt="1"', 'cnt="2"', 1), "of what rank"),
         (XML.replace('depid="-1" deps="-1"', 'depid="0" deps="99"', 1), "which it does not have"),
@@ -200,7 +200,7 @@ def test_what_moves_too_little_or_has_other_ranks_is_refused() -> None:
     pair: dict[str, int | str] = {"nodes": 1, "collective": "all_reduce", "algorithm": "ring"}
     with pytest.raises(InputError, match="the schedule has 4 ranks"):
         timed_import(platform, imported_schedule(XML.encode(), "r.xml"), **pair, size_bytes=2**20, tier="steps")  # type: ignore[arg-type]
-    eight = Program(acts=tuple(described_ring(8)))
+    eight = WrittenSchedule(acts=tuple(described_ring(8)))
     text = goal_text(eight, "").encode()
     with pytest.raises(InputError, match="must bring it"):
         timed_import(platform, imported_schedule(text, "r.goal"), **pair, size_bytes=2**30, tier="steps")  # type: ignore[arg-type]

@@ -2,13 +2,16 @@
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from busbw.base.errors import ExitCode, InputError
 from busbw.cli.options import JSON, SIZE
 from busbw.model.predict.nccl_choice import Protocol
+
+if TYPE_CHECKING:
+    from busbw.model.predict.prediction import Prediction
 
 _MOST_SIZES = 1000
 _PROTOCOLS: dict[str, Protocol] = {"ll": "LL", "ll128": "LL128", "simple": "Simple"}
@@ -90,8 +93,6 @@ def predict(
     Exit code 0: predicted; 1: with --against, a document with a cell outside of its interval; 2: bad input; 4: cannot
     tell.
     """
-    from busbw.model import codec
-
     if against is not None:
         if (collective, platform, machine) != (None, None, None):
             raise InputError("--against says what to predict", hint=f"busbw predict --against {against}")
@@ -123,10 +124,16 @@ def predict(
     )
     found = predicted(request)
     if schedule_out is not None:
-        from busbw.api.schedules import write_schedule
+        from busbw.api.schedules.exchanging import write_schedule
 
         acts = write_schedule(schedule_out, request, found)
         sys.stderr.write(f"{schedule_out}: {acts} sends, receives and calculations\n")
+    _show(found, explain=explain, as_csv=as_csv, as_json=as_json)
+
+
+def _show(found: "Prediction", *, explain: bool, as_csv: bool, as_json: bool) -> None:
+    from busbw.model import codec
+
     if as_json:
         sys.stdout.write(codec.encode_pretty(found).decode())
     elif as_csv:
@@ -168,7 +175,7 @@ def _time(
     *,
     as_json: bool,
 ) -> None:
-    from busbw.api.schedules import ScheduleRequest, time_schedule
+    from busbw.api.schedules.exchanging import ScheduleRequest, time_schedule
     from busbw.model import codec
 
     others = {"gpus", "algorithm", "tier"}

@@ -13,7 +13,7 @@ from busbw.model.predict.prediction import SimulatedCall
 from busbw.predict.machines import CannotTellError, MachineClass, groups_of
 from busbw.predict.schedules.goal import program_of_goal
 from busbw.predict.schedules.msccl import MscclAlgorithm, algorithm_of_msccl
-from busbw.predict.schedules.programs import Program, described
+from busbw.predict.schedules.programs import WrittenSchedule, described
 from busbw.predict.schedules.timing import busiest_s, time_events, time_steps
 from busbw.predict.tiers import ScheduleTier, lane_of, schedule_of, words_of
 
@@ -28,7 +28,7 @@ class ImportedSchedule:
     form: str
     ranks: int
     acts: int
-    program: Program | None = None
+    program: WrittenSchedule | None = None
     msccl: MscclAlgorithm | None = None
 
 
@@ -95,7 +95,7 @@ def timed_import(
     )
 
 
-def check_bytes(program: Program, collective: str, size_bytes: int) -> None:
+def check_bytes(program: WrittenSchedule, collective: str, size_bytes: int) -> None:
     """Raise InputError where a rank receives less than the collective must bring it; signals and flags come on top."""
     ranks = len(program.acts)
     part = Fraction(size_bytes, ranks)

@@ -8,13 +8,13 @@ Alone because it has a form of its own, as GOAL and MSCCL have.
 import json
 from typing import Any
 
-from busbw.predict.schedules.programs import Act, Program
+from busbw.predict.schedules.programs import Act, WrittenSchedule
 
 # NodeType of et_def.proto.
 _KINDS = {"calc": 4, "send": 5, "recv": 6}
 
 
-def chakra_texts(program: Program) -> tuple[str, ...]:
+def chakra_texts(program: WrittenSchedule) -> tuple[str, ...]:
     """Return the trace of each rank, for a program of one round."""
     return tuple(
         json.dumps({"workload_graph": [_node(rank, at, act) for at, act in enumerate(acts)]}) + "\n"

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator
 
 from busbw.base.errors import InputError
-from busbw.predict.schedules.programs import MOST_ACTS, MOST_RANKS, Act, Program
+from busbw.predict.schedules.programs import MOST_ACTS, MOST_RANKS, Act, WrittenSchedule
 
 MOST_BYTES = 64 * 2**20
 _MOST_WAITS = 4 * MOST_ACTS
@@ -37,7 +37,7 @@ _WAIT = re.compile(r"([a-zA-Z][a-zA-Z0-9_]*)\s+(i?)requires\s+([a-zA-Z][a-zA-Z0-
 _ANY = re.compile(r"(?:from|tag)\s+-1\b", re.ASCII)
 
 
-def goal_text(program: Program, words: str) -> str:
+def goal_text(program: WrittenSchedule, words: str) -> str:
     """Return a program of one round as text; `words` stand above it as comments."""
     lines = [*(f"// {line}" for line in words.splitlines()), f"num_ranks {len(program.acts)}"]
     for rank, acts in enumerate(program.acts):
@@ -56,7 +56,7 @@ def _act_text(act: Act) -> str:
     return f"{act.what} {act.amount}b {towards} {act.peer} tag {act.tag}"
 
 
-def program_of_goal(raw: bytes, where: str) -> Program:
+def program_of_goal(raw: bytes, where: str) -> WrittenSchedule:
     """Return the program of a text; `where` names it. Raises InputError for what is none, and for too much of it."""
     if len(raw) > MOST_BYTES:
         raise InputError(f"{where} is over {MOST_BYTES >> 20} MiB: no schedule that is read is", where=where)
@@ -65,7 +65,7 @@ def program_of_goal(raw: bytes, where: str) -> Program:
     except UnicodeDecodeError as error:
         place = f"{where}:{raw[: error.start].count(10) + 1}"
         raise InputError(f"{where} is not plain ASCII", where=place, hint=_HINT) from error
-    reading = _Reading(where)
+    reading = _GoalReading(where)
     for number, line in _lines(text, where):
         reading.line(line, number)
     return reading.program()
@@ -93,7 +93,7 @@ def _lines(text: str, where: str) -> Iterator[tuple[int, str]]:
             yield number, kept.strip()
 
 
-class _Reading:
+class _GoalReading:
     """The ranks that were read so far."""
 
     def __init__(self, where: str) -> None:
@@ -187,8 +187,8 @@ class _Reading:
         else:
             self.acts[self.rank or 0][at].after.append((source, 0))
 
-    def program(self) -> Program:
+    def program(self) -> WrittenSchedule:
         if self.rank is not None or not self.count:
             words = "no rank does anything" if self.rank is None else f"rank {self.rank} has no end"
             raise InputError(f"{self.where}: {words}", where=self.where, hint=_HINT)
-        return Program(acts=tuple(self.acts), where=self.where)
+        return WrittenSchedule(acts=tuple(self.acts), where=self.where)

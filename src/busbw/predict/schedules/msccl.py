@@ -13,7 +13,7 @@ from fractions import Fraction
 from xml.parsers import expat
 
 from busbw.base.errors import InputError
-from busbw.predict.schedules.programs import MOST_ACTS, Act, Program
+from busbw.predict.schedules.programs import MOST_ACTS, Act, WrittenSchedule
 
 MOST_BYTES = 64 * 2**20
 _MOST_GPUS = 4096
@@ -45,14 +45,14 @@ class MscclAlgorithm:
     collective: str
     protocol: str
     chunks: int
-    program: Program
+    program: WrittenSchedule
 
     @property
     def wire(self) -> Fraction:
         """Return how many bytes of a link one of data takes."""
         return _PROTOCOLS[self.protocol.lower()][1]
 
-    def of_size(self, size_bytes: int) -> Program:
+    def of_size(self, size_bytes: int) -> WrittenSchedule:
         """Return the program for a size: loops over what a slot holds of each chunk."""
         piece_bytes = _PROTOCOLS[self.protocol.lower()][0]
         chunk = Fraction(size_bytes, self.chunks)
@@ -68,7 +68,7 @@ def algorithm_of_msccl(raw: bytes, where: str) -> MscclAlgorithm:
     if len(raw) > MOST_BYTES:
         raise InputError(f"{where} is over {MOST_BYTES >> 20} MiB: no schedule that is read is", where=where)
     parser = expat.ParserCreate()
-    reading = _Reading(where, lambda: parser.CurrentLineNumber)
+    reading = _MscclReading(where, lambda: parser.CurrentLineNumber)
     parser.StartElementHandler = reading.start
     parser.EndElementHandler = reading.end
     parser.CharacterDataHandler = reading.text
@@ -83,7 +83,7 @@ def algorithm_of_msccl(raw: bytes, where: str) -> MscclAlgorithm:
 
 
 @dataclass(slots=True)
-class _Block:
+class _ThreadBlock:
     """A thread block: its peers, and the acts that each of its steps begins and ends with."""
 
     send: int
@@ -92,7 +92,7 @@ class _Block:
     steps: list[tuple[int, int]]
 
 
-class _Reading:
+class _MscclReading:
     """The elements that were read so far."""
 
     def __init__(self, where: str, line: Callable[[], int]) -> None:
@@ -102,8 +102,8 @@ class _Reading:
         self.open: list[str] = [""]
         self.head: Mapping[str, str] | None = None
         self.acts: dict[int, list[Act]] = {}
-        self.blocks: dict[int, dict[int, _Block]] = {}
-        self.gpu, self.block = 0, _Block(-1, -1, 0, [])
+        self.blocks: dict[int, dict[int, _ThreadBlock]] = {}
+        self.gpu, self.block = 0, _ThreadBlock(-1, -1, 0, [])
         # GPU, act, block and step that it waits for, and the line.
         self.waits: list[tuple[int, int, int, int, int]] = []
         self.count = self.blocks_count = 0
@@ -181,7 +181,7 @@ class _Reading:
                     f"two thread blocks of GPU {self.gpu} share a connection of channel {channel}",
                     "one thread block a partner and channel, each way",
                 )
-        self.block = own[number] = _Block(send, receive, channel, [])
+        self.block = own[number] = _ThreadBlock(send, receive, channel, [])
 
     def _step(self, attributes: Mapping[str, str]) -> None:
         kind, block = attributes.get("type", ""), self.block
@@ -233,5 +233,5 @@ class _Reading:
             collective=_COLLECTIVES[self.head["coll"]],
             protocol=self.head.get("proto", "Simple"),
             chunks=self.chunks,
-            program=Program(acts=tuple(self.acts[gpu] for gpu in range(self.gpus)), where=self.where),
+            program=WrittenSchedule(acts=tuple(self.acts[gpu] for gpu in range(self.gpus)), where=self.where),
         )

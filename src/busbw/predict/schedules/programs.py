@@ -38,7 +38,7 @@ class Act:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Program:
+class WrittenSchedule:
     """Acts of each rank, done once in each round."""
 
     acts: tuple[list[Act], ...]
@@ -52,7 +52,7 @@ class Program:
         return sum(len(acts) for acts in self.acts)
 
 
-def written_out(schedule: Schedule, rates: LaneRates) -> Program:
+def written_out(schedule: Schedule, rates: LaneRates) -> WrittenSchedule:
     """Return all lanes and rounds of a schedule, act by act; what a switch or a GPU does alone takes time at `rates`.
 
     Bytes are rounded up to whole ones. Raises InputError for more acts than are written.
@@ -65,13 +65,13 @@ def written_out(schedule: Schedule, rates: LaneRates) -> Program:
             where="--schedule-out",
             hint="fewer nodes, or a smaller size, which takes fewer chunks: --nodes 4 --size 1M",
         )
-    writing = _Writing(schedule, rates)
+    writing = _LaneWriting(schedule, rates)
     for lane in range(schedule.lanes):
         writing.lane(lane)
-    return Program(acts=tuple(writing.acts))
+    return WrittenSchedule(acts=tuple(writing.acts))
 
 
-class _Writing:
+class _LaneWriting:
     """Acts of all ranks, lane after lane."""
 
     def __init__(self, schedule: Schedule, rates: LaneRates) -> None:
@@ -182,7 +182,13 @@ def _in_order(schedule: Schedule) -> list[tuple[int, int]]:
 
 
 def described(
-    program: Program, *, gpus: int, ranks_of_nic: int, algorithm: str, collective: str, wire: Fraction = Fraction(1)
+    program: WrittenSchedule,
+    *,
+    gpus: int,
+    ranks_of_nic: int,
+    algorithm: str,
+    collective: str,
+    wire: Fraction = Fraction(1),
 ) -> Schedule:
     """Return a schedule of a program on nodes of so many GPUs; of a byte `wire` bytes pass links.
 
@@ -247,18 +253,18 @@ def described(
 _NOTHING = Via(link="nvlink")
 
 
-def _each(program: Program) -> Iterator[tuple[int, int, Act]]:
+def _each(program: WrittenSchedule) -> Iterator[tuple[int, int, Act]]:
     for rank, acts in enumerate(program.acts):
         for at, act in enumerate(acts):
             yield rank, at, act
 
 
-def place_of(program: Program, rank: int, act: Act) -> str:
+def place_of(program: WrittenSchedule, rank: int, act: Act) -> str:
     """Return where an act stands, for an error."""
     return f"{program.where}:{act.line}" if act.line else f"{program.where}, rank {rank}"
 
 
-def _matched(program: Program) -> dict[tuple[int, int], tuple[int, int]]:
+def _matched(program: WrittenSchedule) -> dict[tuple[int, int], tuple[int, int]]:
     """Return the send of each receive, both by rank and number."""
     waiting: dict[tuple[int, int, int], list[tuple[int, int, Act]]] = defaultdict(list)
     for rank, at, act in _each(program):
@@ -302,7 +308,7 @@ def _matched(program: Program) -> dict[tuple[int, int], tuple[int, int]]:
     return found
 
 
-def _depths(program: Program, senders: dict[tuple[int, int], tuple[int, int]]) -> list[list[int]]:
+def _depths(program: WrittenSchedule, senders: dict[tuple[int, int], tuple[int, int]]) -> list[list[int]]:
     """Return how many sends stand one after another up to each act. Raises InputError where acts wait for themselves.
 
     Waits for an earlier round count nothing.
@@ -339,7 +345,7 @@ def _depths(program: Program, senders: dict[tuple[int, int], tuple[int, int]]) -
 class _Shares:
     """What share of its link each send has: of all at one end of it, at the same depth."""
 
-    def __init__(self, program: Program, depths: list[list[int]], gpus: int, ranks_of_nic: int) -> None:
+    def __init__(self, program: WrittenSchedule, depths: list[list[int]], gpus: int, ranks_of_nic: int) -> None:
         self.depths = depths
         self.gpus = gpus
         self.ranks_of_nic = ranks_of_nic
