@@ -203,7 +203,7 @@ def described(
         )
     senders = _matched(program)
     depths = _depths(program, senders)
-    shares = _Shares(program, depths, gpus, ranks_of_nic)
+    shares = _LinkShares(program, depths, gpus, ranks_of_nic)
     awaited = {
         (rank, at)
         for rank, acts in enumerate(program.acts)
@@ -234,10 +234,10 @@ def described(
             sender, sent = senders[rank, at]
             draft.after(str(at), rank, str(sent), sender, travels=True)
     for rank, at, act in _each(program):
-        if act.what != "recv" or (rank, at) in awaited:
-            for other, lag in act.after:
-                if lag < program.rounds:
-                    draft.after(str(at), rank, str(other), rank, lag=lag)
+        waits = act.after if act.what != "recv" or (rank, at) in awaited else ()
+        for other, lag in waits:
+            if lag < program.rounds:
+                draft.after(str(at), rank, str(other), rank, lag=lag)
     return Schedule(
         algorithm=algorithm,
         collective=collective,
@@ -342,7 +342,7 @@ def _depths(program: WrittenSchedule, senders: dict[tuple[int, int], tuple[int, 
     return depths
 
 
-class _Shares:
+class _LinkShares:
     """What share of its link each send has: of all at one end of it, at the same depth."""
 
     def __init__(self, program: WrittenSchedule, depths: list[list[int]], gpus: int, ranks_of_nic: int) -> None:
