@@ -1,9 +1,8 @@
 #include "schedule_events.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstddef>
+#include <deque>
 #include <queue>
 #include <stdexcept>
 #include <string>
@@ -67,11 +66,9 @@ Graph graph_of(const Schedule& schedule) {
 
 class Run {
    public:
-    // A third of the rounds is what ends are kept for.
     Run(const Graph& graph, std::uint64_t rounds, Queueing queueing)
         : graph_{graph},
           rounds_{rounds},
-          third_{std::max<std::uint64_t>(1, rounds / 3)},
           queueing_{queueing},
           free_(graph.servers, 0.0),
           operations_(graph.after.size()) {}
@@ -98,11 +95,8 @@ class Run {
                 throw std::invalid_argument("operations wait for each other: a deadlock");
             }
         }
-        return *std::ranges::max_element(ends_s_);
+        return end_s_;
     }
-    // When the first third of the rounds had ended everywhere, and the second one.
-    [[nodiscard]] double first_third_s() const { return ends_s_[0]; }
-    [[nodiscard]] double second_third_s() const { return std::max(ends_s_[0], ends_s_[1]); }
     [[nodiscard]] std::uint64_t events() const { return events_; }
 
    private:
@@ -110,29 +104,9 @@ class Run {
         std::uint32_t open;
         double ready_s;
     };
-    // Rounds in their order, of which the first is taken away: few at a time, in one piece of memory.
-    class Rounds {
-       public:
-        [[nodiscard]] std::size_t size() const { return kept_.size() - first_; }
-        Round& operator[](std::size_t which) { return kept_[first_ + which]; }
-        void push_back(const Round& round) { kept_.push_back(round); }
-        void pop_front() {
-            ++first_;
-            if (first_ == kept_.size() || (first_ >= least_taken && 2 * first_ >= kept_.size())) {
-                kept_.erase(kept_.begin(), kept_.begin() + static_cast<std::ptrdiff_t>(first_));
-                first_ = 0;
-            }
-        }
-
-       private:
-        // Moved when as many are left at most: each round costs a constant time.
-        static constexpr std::size_t least_taken = 16;
-        std::vector<Round> kept_;
-        std::size_t first_ = 0;
-    };
     struct Operation {
         // Rounds from `next` on that something is known of.
-        Rounds ahead;
+        std::deque<Round> ahead;
         std::uint64_t next = 0;
         std::uint64_t ended = 0;
         // In turns: whether a round of it stands at its first server.
@@ -189,8 +163,7 @@ class Run {
     void finish(const Event& event) {
         Operation& own = operations_[event.operation];
         const std::uint64_t round = own.ended++;
-        double& end_s = ends_s_[std::min<std::uint64_t>(round / third_, ends_s_.size() - 1)];
-        end_s = std::max(end_s, event.time_s);
+        end_s_ = std::max(end_s_, event.time_s);
         for (const Following& each : graph_.after[event.operation]) {
             if (each.lag < rounds_ - round) {
                 Round& waiting = ahead(each.operation, round + each.lag);
@@ -203,15 +176,13 @@ class Run {
 
     const Graph& graph_;
     std::uint64_t rounds_;
-    std::uint64_t third_;
     Queueing queueing_;
     std::vector<double> free_;
     std::vector<Operation> operations_;
     std::priority_queue<Event, std::vector<Event>, std::greater<>> queue_;
     std::uint64_t told_ = 0;
     std::uint64_t events_ = 0;
-    // Of rounds in thirds; what is left over belongs to the last.
-    std::array<double, 3> ends_s_{};
+    double end_s_ = 0.0;
 };
 
 // How long the busiest server is in use in a round.
@@ -236,12 +207,16 @@ EventsResult time_events(const Schedule& schedule, std::uint64_t rounds, Queuein
     const Graph graph = graph_of(schedule);
     const double used_s = busiest_s(graph);
     std::uint64_t events = 0;
-    // Some rounds three times, of which the ends of each third are kept, cost less than all rounds.
+    const auto end_of = [&](std::uint64_t which) {
+        Run run{graph, which, queueing};
+        const double end_s = run.end();
+        events += run.events();
+        return end_s;
+    };
+    // Three runs of some rounds, twice and three times as many, cost less than all rounds.
     for (std::uint64_t some = first_rounds; skips && some * 6 < rounds; some *= 2) {
         const auto each = static_cast<double>(some);
-        Run run{graph, 3 * some, queueing};
-        const double third_s = run.end(), first_s = run.first_third_s(), second_s = run.second_third_s();
-        events += run.events();
+        const double first_s = end_of(some), second_s = end_of(2 * some), third_s = end_of(3 * some);
         const double before_s = (second_s - first_s) / each, after_s = (third_s - second_s) / each;
         const double mean_s = (third_s - first_s) / (2 * each);
         const double left = static_cast<double>(rounds - 3 * some);
@@ -253,9 +228,7 @@ EventsResult time_events(const Schedule& schedule, std::uint64_t rounds, Queuein
             return {third_s + left * mean_s, events, 3 * some, mean_s, used_s / mean_s};
         }
     }
-    Run all{graph, rounds, queueing};
-    const double end_s = all.end();
-    events += all.events();
+    const double end_s = end_of(rounds);
     return {end_s, events, rounds, 0.0, end_s > 0.0 ? used_s * static_cast<double>(rounds) / end_s : 0.0};
 }
 

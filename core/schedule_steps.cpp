@@ -89,10 +89,6 @@ class Ring {
     // last so many stand before the first in each column.
     static constexpr std::size_t deep = 16, wide = 512;
 
-    // Where the processor has wider registers, they are used: the compiler makes both, and the loader chooses.
-#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-    [[gnu::target_clones("avx2", "default")]]
-#endif
     static void one_round(const double* from, const double* peers, const double* own, const double* passed, double* to,
                           std::size_t count) {
         for (std::size_t at = 0; at < count; ++at) {
