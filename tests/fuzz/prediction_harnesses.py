@@ -12,8 +12,11 @@ from busbw.predict.cells import read_cells
 from busbw.predict.changes import changes_of
 from busbw.predict.closed import predicted
 from busbw.predict.graphs import graphs_as_stated, graphs_of_file, graphs_of_log
+from busbw.predict.imported import imported_schedule
 from busbw.predict.machines import CannotTellError, MachineClass, machine_of
 from busbw.predict.nccl import cost_table
+from busbw.predict.schedules.programs import described
+from busbw.predict.schedules.timing import LaneRates, time_steps
 
 _SAMPLES = Path(__file__).parents[1] / "predict" / "samples"
 
@@ -41,11 +44,24 @@ def _cells(data: bytes) -> object:
     return found.left_out
 
 
+def _schedule(data: bytes) -> object:
+    """Read a schedule of others; what is read is laid out on nodes of one GPU, of two, and timed where it is small."""
+    found = imported_schedule(data, "schedule")
+    program = found.msccl.of_size(2**20) if found.msccl is not None else found.program
+    if program is None:
+        return found
+    for gpus in (1, 2):
+        made = described(program, gpus=gpus, ranks_of_nic=1, algorithm=found.form, collective="all_reduce")
+        time_steps(made, LaneRates(nic_Bps=50e9, nvlink_Bps=450e9))
+    return program.count
+
+
 PREDICTION_HARNESSES: dict[str, Callable[[bytes], object]] = {
     "graph_file": lambda data: _counted(graphs_of_file(data, "graph.xml")),
     "graph_log": lambda data: _counted(graphs_of_log(data.decode("utf-8", "replace"), "log").graphs),
     "graph_stated": lambda data: _counted(graphs_as_stated(tuple(data.decode("utf-8", "surrogateescape").split()))),
     "cells": _cells,
+    "schedules": _schedule,
     "changes": lambda data: changes_of((data.decode("utf-8", "surrogateescape"),)),
 }
 _TABLE = (
@@ -53,7 +69,23 @@ _TABLE = (
     b"A,aws-p5,2,16,all_reduce,1024,0.01,default\nA,aws-p5,2,16,all_reduce,1073741824,443.7,default\n"
     b"B,azure-nd-h100-v5,4,32,all_reduce,17179869184,361.06,NVLSTree\n"
 )
+_GOAL = (
+    b"num_ranks 2\nrank 0 {\nl1: send 8b to 1 tag 0\nl2: calc 100\nl2 requires l1\n}\n"
+    b"rank 1 {\nl1: recv 8b from 0 tag 0\nl2: calc 5\nl2 irequires l1\n}\n"
+)
+_MSCCL = (
+    b'<algo name="a" proto="Simple" nchannels="1" nchunksperloop="2" ngpus="2" coll="allgather" inplace="0">\n'
+    b'<gpu id="0" i_chunks="1" o_chunks="2" s_chunks="0">\n<tb id="0" send="1" recv="1" chan="0">\n'
+    b'<step s="0" type="s" srcbuf="i" srcoff="0" dstbuf="o" dstoff="0" cnt="1" depid="-1" deps="-1" hasdep="0"/>\n'
+    b'<step s="1" type="r" srcbuf="i" srcoff="0" dstbuf="o" dstoff="1" cnt="1" depid="-1" deps="-1" hasdep="0"/>\n'
+    b'</tb>\n</gpu>\n<gpu id="1" i_chunks="1" o_chunks="2" s_chunks="0">\n<tb id="0" send="0" recv="0" chan="0">\n'
+    b'<step s="0" type="s" srcbuf="i" srcoff="0" dstbuf="o" dstoff="1" cnt="1" depid="-1" deps="-1" hasdep="0"/>\n'
+    b'<step s="1" type="r" srcbuf="i" srcoff="0" dstbuf="o" dstoff="0" cnt="1" depid="0" deps="0" hasdep="0"/>\n'
+    b"</tb>\n</gpu>\n</algo>\n"
+)
 PREDICTION_SEEDS = (
+    _GOAL,
+    _MSCCL,
     *(path.read_bytes() for path in sorted(_SAMPLES.iterdir())),
     b"ring=8x48/48 tree=8x48/48:NVL/PXN nvls=8x60/48",
     b"nic=800G,nics=16,oversubscription=2,nvls=off",

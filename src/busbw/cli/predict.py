@@ -2,13 +2,16 @@
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from busbw.base.errors import ExitCode, InputError
 from busbw.cli.options import JSON, SIZE
 from busbw.model.predict.nccl_choice import Protocol
+
+if TYPE_CHECKING:
+    from busbw.model.predict.prediction import Prediction
 
 _MOST_SIZES = 1000
 _PROTOCOLS: dict[str, Protocol] = {"ll": "LL", "ll128": "LL128", "simple": "Simple"}
@@ -51,6 +54,12 @@ _PROTOCOLS: dict[str, Protocol] = {"ll": "LL", "ll128": "LL128", "simple": "Simp
     type=click.Choice(("closed", "steps", "events")),
     help="The model [default: the cheapest that can tell what is asked].",
 )
+@click.option(
+    "--schedule", type=click.Path(path_type=Path), metavar="FILE", help="Time a schedule: MSCCL's XML, or GOAL."
+)
+@click.option(
+    "--schedule-out", type=click.Path(path_type=Path), metavar="NAME.goal|.chakra", help="Write the schedule of a call."
+)
 @click.option("--calibrate", type=click.Path(path_type=Path), metavar="FILE.csv", help="1 to 8 cells of this machine.")
 @click.option("--against", type=click.Path(path_type=Path), metavar="FILE.csv", help="Hold measured cells against it.")
 @click.option("--explain", is_flag=True, help="Show each constant, the other ways, and what NCCL counts.")
@@ -67,6 +76,8 @@ def predict(
     sizes_bytes: tuple[int, ...],
     protocol: str | None,
     against: Path | None,
+    schedule: Path | None,
+    schedule_out: Path | None,
     *,
     explain: bool,
     as_csv: bool,
@@ -77,34 +88,52 @@ def predict(
 
     With --against a table of measured cells is held against predictions, with --calibrate predictions are shifted
     through a few cells of the machine. Columns: document, platform_id, nodes, gpus, collective, size_bytes,
-    busbw_GBps, algorithm.
+    busbw_GBps, algorithm. With --schedule a schedule that others wrote is timed instead.
 
     Exit code 0: predicted; 1: with --against, a document with a cell outside of its interval; 2: bad input; 4: cannot
     tell.
     """
-    from busbw.model import codec
-
     if against is not None:
         if (collective, platform, machine) != (None, None, None):
             raise InputError("--against says what to predict", hint=f"busbw predict --against {against}")
         _hold(against, as_json=as_json)
+    sizes = _sizes(sizes_bytes, first, last, step)
+    if schedule is not None:
+        own = {
+            "protocol": protocol,
+            "schedule_out": schedule_out,
+            "machine": machine,
+            "explain": explain,
+            "csv": as_csv,
+        }
+        _time(schedule, collective, platform, _numbers(nodes), sizes, asked | own, as_json=as_json)
     if collective is None or (platform is None and machine is None):
         lacks = "no collective is named" if collective is None else "neither a platform nor a machine is named"
         raise InputError(lacks, hint="busbw predict all_reduce --platform azure-nd-h100-v5 --nodes 32")
     from busbw.api.predictions import PredictRequest
     from busbw.api.predictions import predict as predicted
 
-    found = predicted(
-        PredictRequest(
-            collective=collective,
-            platform=platform,
-            machine=machine,
-            nodes=_numbers(nodes),
-            sizes_bytes=_sizes(sizes_bytes, first, last, step),
-            protocol=_PROTOCOLS[protocol.lower()] if protocol is not None else None,
-            **asked,
-        )
+    request = PredictRequest(
+        collective=collective,
+        platform=platform,
+        machine=machine,
+        nodes=_numbers(nodes),
+        sizes_bytes=sizes,
+        protocol=_PROTOCOLS[protocol.lower()] if protocol is not None else None,
+        **asked,
     )
+    found = predicted(request)
+    if schedule_out is not None:
+        from busbw.api.schedules.exchanging import write_schedule
+
+        acts = write_schedule(schedule_out, request, found)
+        sys.stderr.write(f"{schedule_out}: {acts} sends, receives and calculations\n")
+    _show(found, explain=explain, as_csv=as_csv, as_json=as_json)
+
+
+def _show(found: "Prediction", *, explain: bool, as_csv: bool, as_json: bool) -> None:
+    from busbw.model import codec
+
     if as_json:
         sys.stdout.write(codec.encode_pretty(found).decode())
     elif as_csv:
@@ -134,6 +163,43 @@ def _hold(path: Path, *, as_json: bool) -> None:
     if not any(cell.predicted is not None for cell in found.cells):
         sys.exit(ExitCode.CANNOT_TELL)
     sys.exit(ExitCode.FINDINGS if any(cell.is_inside is False for cell in found.cells) else ExitCode.OK)
+
+
+def _time(
+    file: Path,
+    collective: str | None,
+    platform: str | None,
+    nodes: tuple[int, ...],
+    sizes_bytes: tuple[int, ...],
+    asked: dict[str, Any],
+    *,
+    as_json: bool,
+) -> None:
+    from busbw.api.schedules.exchanging import ScheduleRequest, time_schedule
+    from busbw.model import codec
+
+    others = {"gpus", "algorithm", "tier"}
+    unused = [name for name, value in asked.items() if value and name not in others]
+    if platform is None or len(nodes) != 1 or unused or asked["tier"] == "closed":
+        what = f"--{unused[0].replace('_', '-')}" if unused else "several numbers of nodes, or the closed form"
+        cause = "a schedule without a platform" if platform is None else f"a schedule with {what}"
+        raise InputError(
+            cause, where="--schedule", hint="--schedule FILE --platform ID --nodes N --size S [--tier events]"
+        )
+    found = time_schedule(
+        ScheduleRequest(
+            file=file, platform=platform, nodes=nodes[0], sizes_bytes=sizes_bytes, collective=collective,
+            gpus=asked["gpus"], algorithm=asked["algorithm"], tier=asked["tier"] or "steps",
+        )
+    )  # fmt: skip
+    if as_json:
+        sys.stdout.write(codec.encode_pretty(found).decode())
+    else:
+        from busbw.show.text.prediction import timed_text
+
+        timed_text(found)
+    sys.stdout.flush()
+    sys.exit(ExitCode.OK if any(row.timed is not None for row in found.rows) else ExitCode.CANNOT_TELL)
 
 
 def _numbers(text: str) -> tuple[int, ...]:

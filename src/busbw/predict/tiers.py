@@ -133,28 +133,44 @@ def simulated(
 ) -> SimulatedCall:
     """Return what a call takes by a schedule. Raises CannotTellError where the schedule lacks what limits."""
     schedule = schedule_of(machine, nodes, collective, algorithm, size_bytes)
-    reached = _reached(machine, nodes, collective, algorithm)
-    constants, ranks = predictor_constants(), machine.rates.gpus * nodes
-    factor = COLLECTIVES[collective].factor(ranks)
-    rise = rise_of(machine, nodes, collective, algorithm, constants)
-    latency_s = rise.parts(factor, size_bytes, reached.most_Bps).latency_s
-    lane = _with_latency(reached, latency_s * reached.per_chunk)
+    lane = lane_of(machine, nodes, collective, algorithm, size_bytes)
     timed = time_steps if tier == "steps" else time_events
-    found = timed(schedule, lane, slow=conditions.slow, leaves=conditions.leaves)
-    own_s = 0.0
-    if groups_of(machine, nodes) == 1:
-        own_s = own_s_per_byte(machine, collective, algorithm, constants) * size_bytes / ranks
-    time_s = found.time_s + latency_s * (1 - reached.per_chunk) + own_s
+    found = timed(schedule, lane.rates, slow=conditions.slow, leaves=conditions.leaves)
+    time_s = found.time_s + lane.once_s
     return SimulatedCall(
         tier=tier,
         algorithm=algorithm,
         time_s=time_s,
-        busbw_Bps=factor * size_bytes / time_s,
-        words=_words(schedule, found, tier),
+        busbw_Bps=COLLECTIVES[collective].factor(machine.rates.gpus * nodes) * size_bytes / time_s,
+        words=words_of(schedule, found, tier),
     )
 
 
-def _words(schedule: Schedule, found: Timed, tier: ScheduleTier) -> str:
+@dataclass(frozen=True, kw_only=True)
+class Lane:
+    """What a lane has at one size, with latencies, and what a call takes once beside its schedule."""
+
+    rates: LaneRates
+    once_s: float
+
+
+def lane_of(machine: MachineClass, nodes: int, collective: str, algorithm: str, size_bytes: int) -> Lane:
+    """Return a lane with the fitted constants of an algorithm. Raises CannotTellError as `simulated`."""
+    reached = _reached(machine, nodes, collective, algorithm)
+    constants, ranks = predictor_constants(), machine.rates.gpus * nodes
+    rise = rise_of(machine, nodes, collective, algorithm, constants)
+    latency_s = rise.parts(COLLECTIVES[collective].factor(ranks), size_bytes, reached.most_Bps).latency_s
+    own_s = 0.0
+    if groups_of(machine, nodes) == 1:
+        own_s = own_s_per_byte(machine, collective, algorithm, constants) * size_bytes / ranks
+    return Lane(
+        rates=_with_latency(reached, latency_s * reached.per_chunk),
+        once_s=latency_s * (1 - reached.per_chunk) + own_s,
+    )
+
+
+def words_of(schedule: Schedule, found: Timed, tier: ScheduleTier) -> str:
+    """Return how much of a schedule was computed."""
     lanes = f"one of {schedule.lanes} identical lanes" if schedule.lanes > 1 else "one lane"
     works = (
         f"{found.operations} of {found.whole} operations"

@@ -153,6 +153,31 @@ class SimulatedCall(Value, frozen=True, kw_only=True):
     words: str
 
 
+class TimedSize(Value, frozen=True, kw_only=True):
+    """What a schedule of somebody else takes at one size."""
+
+    size_bytes: Integer
+    timed: SimulatedCall | None = None
+    cannot: str | None = None
+
+
+class TimedSchedule(Value, frozen=True, kw_only=True):
+    """What a schedule of somebody else takes on nodes of one kind. Nothing of it was measured."""
+
+    name: str
+    where: str
+    # MSCCL or GOAL.
+    form: str
+    collective: str
+    nodes: Integer
+    ranks: Integer
+    # Of one round, of all ranks.
+    acts: Integer
+    # Whose constants links and hops have.
+    constants: str
+    rows: tuple[TimedSize, ...]
+
+
 class ChangedCall(Value, frozen=True, kw_only=True):
     """What a change of the machine would make of a call: its bus bandwidth over what it is without."""
 

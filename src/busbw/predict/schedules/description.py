@@ -14,7 +14,9 @@ from typing import Literal
 
 # NICs of a lane; the links of a GPU; the switch between the GPUs of a node that adds and copies.
 Link = Literal["nic", "nvlink", "switch"]
-Operation = Literal["send", "add and send", "copy and send", "add in the switch", "copy by the switch"]
+Operation = Literal[
+    "send", "add and send", "copy and send", "add in the switch", "copy by the switch", "receive", "calculate"
+]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,6 +30,10 @@ class Ranks:
     def __iter__(self) -> Iterator[int]:
         """Return the ranks in their order."""
         return iter(range(self.first, self.first + self.count * self.stride, self.stride))
+
+    def __contains__(self, rank: int) -> bool:
+        """Return whether a rank is one of them."""
+        return rank in range(self.first, self.first + self.count * self.stride, self.stride)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,6 +94,8 @@ class RankWork:
     # Of the first ranks; they repeat.
     via: tuple[Via, ...]
     after: tuple[After, ...] = ()
+    # What it takes beside its link.
+    seconds: float = 0.0
 
     def via_of(self, rank: int) -> Via:
         """Return the link that a rank of these takes."""
@@ -105,6 +113,8 @@ class Schedule:
     group: int
     # Lanes that are alike; of each is what is said here.
     lanes: int
+    # Ranks of a node that have one NIC together.
+    ranks_of_nic: int = 1
     rounds: int
     works: tuple[RankWork, ...]
     # It maps to itself where each rank is moved by so many; None: it does not.
@@ -163,6 +173,7 @@ class _Act:
     part_bytes: Fraction
     via: Via
     peer: int
+    seconds: float
 
 
 class Drafting:
@@ -184,9 +195,10 @@ class Drafting:
         part_bytes: Fraction,
         via: Via,
         peer: int,
+        seconds: float = 0.0,
     ) -> None:
         """Let a rank do something towards a peer; `kind` tells apart what shall not be put together."""
-        self._acts[name, rank] = _Act((name, *kind), channel, operation, part_bytes, via, peer)
+        self._acts[name, rank] = _Act((name, *kind), channel, operation, part_bytes, via, peer, seconds)
         self._waits.setdefault((name, rank), [])
 
     def after(self, name: str, rank: int, source: str, other: int, *, lag: int = 0, travels: bool = False) -> None:
@@ -197,7 +209,9 @@ class Drafting:
         """Return all of it as ranges of alike ranks."""
         alike: dict[tuple[object, ...], list[int]] = defaultdict(list)
         for (_, rank), act in self._acts.items():
-            alike[act.kind, act.channel, act.operation, act.part_bytes, act.via, act.peer - rank].append(rank)
+            alike[act.kind, act.channel, act.operation, act.part_bytes, act.via, act.peer - rank, act.seconds].append(
+                rank
+            )
         places: dict[tuple[str, int], int] = {}
         found: list[tuple[Ranks, _Act]] = []
         for key, ranks in alike.items():
@@ -214,6 +228,7 @@ class Drafting:
                 part_bytes=act.part_bytes,
                 peer=Affine(plus=act.peer - run.first),
                 via=(act.via,),
+                seconds=act.seconds,
                 after=tuple(self._afters(str(act.kind[0]), run, places)),
             )
             for run, act in found

@@ -5,8 +5,10 @@ the links of GPUs and at the uplinks of leaves. What is alike is counted once: o
 else the core puts together what cannot differ.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 
 from busbw import _core
 from busbw.base.errors import InputError
@@ -105,13 +107,25 @@ def time_events(
     )
 
 
+def busiest_s(schedule: Schedule, rates: LaneRates) -> float:
+    """Return how long the busiest link of a lane is in use: no order of works ends sooner."""
+    used_s: dict[tuple[str, str, int], float] = defaultdict(float)
+    for work in schedule.works:
+        for rank in work.ranks if work.part_bytes else ():
+            via = work.via_of(rank)
+            each = schedule.ranks_of_nic if via.link == "nic" else 1
+            for end, place, share in (("out", rank, via.out), ("into", work.peer.of(rank), via.into)):
+                used_s[via.link, end, place // each] += schedule.rounds * work_seconds(work, via, rates, share)
+    return max(used_s.values(), default=0.0)
+
+
 def _compiled(schedule: Schedule, rates: LaneRates) -> _core.Schedule:
     if not (rates.nic_Bps > 0 and rates.nvlink_Bps > 0):
         raise InputError(f"links of {min(rates.nic_Bps, rates.nvlink_Bps):g} bytes a second")
     core = _core.Schedule()
     try:
         for work in schedule.works:
-            core.add(_range(work.ranks), [_seconds(work, via, rates, via.share) for via in work.via])
+            core.add(_range(work.ranks), [work_seconds(work, via, rates) for via in work.via])
         for block, work in enumerate(schedule.works):
             for after in work.after:
                 latencies_s = _latencies(schedule, work, after, rates)
@@ -131,9 +145,10 @@ def _map(rank: Affine) -> tuple[int, int, int]:
     return rank.multiple, rank.plus, rank.modulo
 
 
-def _seconds(work: RankWork, via: Via, rates: LaneRates, share: object) -> float:
+def work_seconds(work: RankWork, via: Via, rates: LaneRates, share: Fraction | None = None) -> float:
+    """Return what a work takes at a share of its link's rate; None: at the share that it has of it."""
     rate_Bps = rates.nic_Bps if via.link == "nic" else rates.nvlink_Bps
-    return float(work.part_bytes) / (rate_Bps * float(share))  # type: ignore[arg-type]
+    return work.seconds + float(work.part_bytes) / (rate_Bps * float(via.share if share is None else share))
 
 
 def _latencies(schedule: Schedule, work: RankWork, after: After, rates: LaneRates) -> list[float]:
@@ -202,7 +217,9 @@ def _crossing(schedule: Schedule, leaves: Leaves | None) -> Crossing | None:
 def _pass_links(
     core: _core.Schedule, block: int, work: RankWork, schedule: Schedule, rates: LaneRates, slow: tuple[SlowNic, ...]
 ) -> None:
-    """Let a work pass its sender's end of a link, then its receiver's."""
+    """Let a work pass its sender's end of a link, then its receiver's; what moves nothing passes none."""
+    if not work.part_bytes:
+        return
     shares = _slowness(slow, schedule)
     size = schedule.ranks
     for which, via in enumerate(work.via):
@@ -211,7 +228,11 @@ def _pass_links(
         own = first, Affine(), via.out
         peer = first + size, work.peer, via.into
         for server, map_, share in (own, peer):
-            seconds = _seconds(work, via, rates, share)
+            seconds = work_seconds(work, via, rates, share)
+            if via.link == "nic" and schedule.ranks_of_nic > 1:
+                for rank in ranks:
+                    core.pass_by(block, (rank, 1, 1), server, (0, map_.of(rank) // schedule.ranks_of_nic, 0), seconds)
+                continue
             slower = {rank: shares.get(map_.of(rank) // schedule.group) for rank in ranks} if via.link == "nic" else {}
             for run in runs(rank for rank in ranks if slower.get(rank) is None):
                 core.pass_by(block, _range(run), server, _map(map_), seconds)

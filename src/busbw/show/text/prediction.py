@@ -17,6 +17,7 @@ from busbw.model.predict.prediction import (
     PredictedSize,
     Prediction,
     SimulatedCall,
+    TimedSchedule,
 )
 from busbw.show.lines import say
 from busbw.show.text.terminal import console
@@ -164,6 +165,32 @@ def _ratio_cells(row: PredictedSize) -> tuple[str, ...]:
     if changed is None:
         return "", "", "", ""
     return changed.words, *(f"{ratio:.6g}" for ratio in (changed.ratio, changed.low_ratio, changed.high_ratio))
+
+
+def timed_text(found: TimedSchedule) -> None:
+    """Print what a schedule of somebody else takes, size by size."""
+    out = console()
+    where = f"{counted(found.nodes, 'node')} of {found.name}, {counted(found.ranks, 'rank')}"
+    acts = f"{found.acts} sends, receives and calculations"
+    say(out, Text(printable(f"{found.where}: {found.collective} by {found.form}, {acts}")))
+    say(out, Text(f"on {where}; predicted, nothing of it is measured"))
+    out.print()
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("size", "time", "busbw"):
+        table.add_column(name, justify="right")
+    for row in found.rows:
+        call = row.timed
+        told = ("cannot tell", "") if call is None else (format_time(call.time_s), format_rate(call.busbw_Bps))
+        table.add_row(format_size(row.size_bytes), *told)
+    out.print(table)
+    out.print()
+    for reason in dict.fromkeys(row.cannot for row in found.rows if row.cannot):
+        say(out, Text(printable(f"cannot tell: {reason}")))
+    timed = [row.timed for row in found.rows if row.timed is not None]
+    for call in timed[-1:]:
+        say(out, Text(f"tier {call.tier}: {call.words}"))
+    if timed:
+        say(out, Text(f"links and hops: what was fitted to {found.constants}; no interval (docs/method-predicting.md)"))
 
 
 def held_text(found: HeldTable) -> None:
