@@ -51,7 +51,12 @@ _PROTOCOLS: dict[str, Protocol] = {"ll": "LL", "ll128": "LL128", "simple": "Simp
     type=click.Choice(("closed", "steps", "events")),
     help="The model [default: the cheapest that can tell what is asked].",
 )
-@click.option("--calibrate", type=click.Path(path_type=Path), metavar="FILE.csv", help="1 to 8 cells of this machine.")
+@click.option(
+    "--calibrate",
+    type=click.Path(path_type=Path),
+    metavar="RUN|FILE.csv",
+    help="Measured on this machine: a run, an import, a tool's file, or a table of cells.",
+)
 @click.option("--against", type=click.Path(path_type=Path), metavar="FILE.csv", help="Hold measured cells against it.")
 @click.option("--explain", is_flag=True, help="Show each constant, the other ways, and what NCCL counts.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print comma-separated values.")

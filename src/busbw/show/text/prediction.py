@@ -18,6 +18,7 @@ from busbw.model.predict.prediction import (
     Prediction,
     SimulatedCall,
 )
+from busbw.predict.intervals import band_of
 from busbw.show.lines import say
 from busbw.show.text.terminal import console
 
@@ -95,6 +96,7 @@ def _foundations(found: Prediction, *, explained: bool) -> list[str]:
     lines += [
         f"extrapolated: {words}" for words in dict.fromkeys(words for call in calls for words in call.extrapolated)
     ]
+    lines += [_shift_words(row, row.before, row.expected) for row in told if row.before and row.expected]
     lines += [_changed_words(row, row.changed) for row in told if row.changed is not None]
     lines += [f"by {row.simulated.tier}: {_simulated_words(row, row.simulated)}" for row in told if row.simulated]
     beside = dict.fromkeys(row.cannot_simulate for row in told if row.cannot_simulate)
@@ -110,6 +112,17 @@ def _foundations(found: Prediction, *, explained: bool) -> list[str]:
         lines += [f"  {row.simulated.tier}: {row.simulated.words}" for row in told if row.simulated]
         lines += [words for row in told if row.choice is not None for words in _choice_words(row.choice)]
     return lines + [f"note: {note}" for note in found.notes]
+
+
+def _shift_words(row: PredictedSize, before: PredictedCall, after: PredictedCall) -> str:
+    """Return what calibrating cells changed: the rate, its interval, and the constant of large messages."""
+    what = f"{format_size(row.size_bytes)} on {counted(row.nodes, 'node')}"
+    rates = f"{format_rate(before.busbw_Bps)} -> {format_rate(after.busbw_Bps)}"
+    if before.share is not None and after.share is not None and band_of(row.size_bytes) == "large":
+        constant = f"; {after.limited_by}: {before.share:.3f} -> {after.share:.3f} of line rate"
+    else:
+        constant = f"; each part of its time x {after.time_s / before.time_s:.3f}"
+    return f"calibrated: {what}: {rates}; 90 %: {_between(before)} -> {_between(after)}{constant}"
 
 
 def _changed_words(row: PredictedSize, changed: ChangedCall) -> str:
