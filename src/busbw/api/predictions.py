@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from busbw.api.machine import rates_of_host
 from busbw.api.predicting.calibrations import CELLS_BYTES, CalibratedMachine, calibration, table_machine
 from busbw.base.errors import InputError
 from busbw.facts.nccl_model import nccl_constants, newest_release
@@ -13,7 +14,7 @@ from busbw.facts.platforms import all_platforms
 from busbw.facts.predictor import predictor_constants
 from busbw.judge.explaining.known_machine import KnownMachine
 from busbw.limits.algorithms import algorithm_name
-from busbw.machine.named import node_view, platform
+from busbw.machine.named import hardware_of_file, node_view, platform
 from busbw.model.platform import Platform
 from busbw.model.predict.nccl_choice import MODELLED, NcclAlgorithm, NcclGraphs, NcclJob, PredictedChoice, Protocol
 from busbw.model.predict.prediction import (
@@ -32,7 +33,7 @@ from busbw.predict.calibrating import AskedCells, Calibration, calibrated
 from busbw.predict.cells import read_cells
 from busbw.predict.changes import Changes, changed_call, changes_of
 from busbw.predict.closed import predicted
-from busbw.predict.described import described_machine
+from busbw.predict.described import captured_machine, described_machine
 from busbw.predict.graphs import MOST_BYTES, graphs_as_stated, graphs_of_file, graphs_of_log, graphs_of_plans
 from busbw.predict.intervals import band_of
 from busbw.predict.machines import CannotTellError, MachineClass, groups_of, machine_of
@@ -76,6 +77,8 @@ class PredictRequest:
     tier: Tier | None = None
     # As `gpu=H200, gpus=8, nics=16x200G, fabric=RoCE`.
     machine: str | None = None
+    # A captured host, of which the nodes are.
+    host: Path | None = None
 
 
 _FASTEST = "the fastest that is predicted, of those that were measured on such machines where any was"
@@ -108,7 +111,7 @@ def predict(asked: PredictRequest) -> Prediction:
         raise InputError(f"the closed form cannot tell {changes.words}", where="--tier closed", hint="--tier steps")
     rows, notes = [], [f"calibrated: {words}" for words in calibration.words] if calibration is not None else []
     for nodes in asked.nodes:
-        start = stated or (_planned_start(found, machine) if nodes == 1 and asked.machine is None else None)
+        start = stated or (_planned_start(asked, found, machine) if nodes == 1 else None)
         settled = _Settled(
             machine=machine, found=found, wanted=wanted, release=release, calibration=calibration, changes=changes,
             tier=asked.tier,
@@ -128,7 +131,7 @@ def predict(asked: PredictRequest) -> Prediction:
     if told and calibration is None:
         notes.append("a few measured sizes of this machine shift it, and make it narrower: --calibrate RUN or FILE.csv")
     return Prediction(
-        name=found.id if asked.machine is None else machine.name,
+        name=found.id if asked.platform is not None else machine.name,
         collective=asked.collective,
         gpus=machine.rates.gpus,
         release=release,
@@ -147,13 +150,19 @@ def _no_shift(asked: PredictRequest, calibration: Calibration, told: Sequence[Pr
 
 
 def _nodes_of(asked: PredictRequest) -> tuple[Platform, MachineClass]:
-    """Return the platform that is asked about, or the one that a described machine is like, and its nodes."""
-    if asked.machine is not None and (asked.platform, asked.gpus) == (None, None):
+    """Return the platform that is asked about, or the one that a described machine or a host is like, and its nodes."""
+    given = [each for each in (asked.platform, asked.machine, asked.host) if each is not None]
+    if len(given) != 1 or (asked.machine is not None and asked.gpus is not None):
+        raise InputError("one machine is asked about", hint="either --platform or --host, and --gpus, or --machine")
+    if asked.machine is not None:
         return described_machine(asked.machine, all_platforms(()))
-    if asked.machine is not None or asked.platform is None:
-        raise InputError("one machine is asked about", hint="either --platform and --gpus, or --machine")
-    found = platform(asked.platform).platform
-    return found, machine_of(found, gpus=asked.gpus, name=asked.platform)
+    if asked.host is not None:
+        hardware = hardware_of_file(asked.host)
+        rates = rates_of_host(asked.host, hardware, asked.gpus)
+        return captured_machine(hardware, rates, all_platforms(()), str(asked.host))
+    name = asked.platform or ""
+    found = platform(name).platform
+    return found, machine_of(found, gpus=asked.gpus, name=name)
 
 
 def _given_start(asked: PredictRequest) -> _Start | None:
@@ -173,14 +182,15 @@ def _given_start(asked: PredictRequest) -> _Start | None:
     return _Start(graphs=graphs_as_stated(asked.stated)) if asked.stated else None
 
 
-def _planned_start(found: Platform, machine: MachineClass) -> _Start | None:
+def _planned_start(asked: PredictRequest, found: Platform, machine: MachineClass) -> _Start | None:
     """Return what NCCL's own search plans for a whole node whose topology is known; None: it is not known."""
-    if map_gap(found) is not None or found.gpu.sm is None:
+    if asked.machine is not None or machine.sm is None or (asked.host is None and map_gap(found) is not None):
         return None
-    view = node_view(found.id)
+    name = str(asked.host) if asked.host is not None else found.id
+    view = node_view(name)
     if len(view.gpus) != machine.rates.gpus:
         return None
-    graphs = graphs_of_plans(view.plans, found.gpu.sm, found.id)
+    graphs = graphs_of_plans(view.plans, machine.sm, name)
     return _Start(graphs=graphs) if graphs is not None else None
 
 
@@ -204,7 +214,8 @@ def _calibration(
     if asked.calibrate is None:
         return None
     cells = AskedCells(collective=asked.collective, nodes=asked.nodes, sizes_bytes=asked.sizes_bytes)
-    known = KnownMachine(platform=found, platform_name=asked.platform)
+    hardware = hardware_of_file(asked.host) if asked.host is not None else None
+    known = KnownMachine(hardware=hardware, platform=found, platform_name=asked.platform)
     return calibration(asked.calibrate, CalibratedMachine(machine=machine, known=known, algorithm=wanted), cells)
 
 

@@ -18,6 +18,7 @@ _PROTOCOLS: dict[str, Protocol] = {"ll": "LL", "ll128": "LL128", "simple": "Simp
 @click.argument("collective", required=False, metavar="[COLLECTIVE]")
 @click.option("--platform", metavar="ID", help="A platform, by id or any of its names.")
 @click.option("--machine", metavar="WORDS", help="Instead: 'gpu=H200, gpus=8, nics=16x200G, fabric=RoCE'.")
+@click.option("--host", type=click.Path(path_type=Path), metavar="HOST.tar", help="Instead: a captured host.")
 @click.option("--nodes", default="1", show_default=True, metavar="N[,N...]", help="Nodes; several after each other.")
 @click.option("--gpus", type=int, metavar="N", help="GPUs of each node [default: all].")
 @click.option("-b", "first", type=SIZE, metavar="SIZE", help="The smallest size [default: 1M].")
@@ -65,6 +66,7 @@ def predict(
     collective: str | None,
     platform: str | None,
     machine: str | None,
+    host: Path | None,
     nodes: str,
     first: int | None,
     last: int | None,
@@ -90,11 +92,11 @@ def predict(
     from busbw.model import codec
 
     if against is not None:
-        if (collective, platform, machine) != (None, None, None):
+        if (collective, platform, machine, host) != (None, None, None, None):
             raise InputError("--against says what to predict", hint=f"busbw predict --against {against}")
         _hold(against, as_json=as_json)
-    if collective is None or (platform is None and machine is None):
-        lacks = "no collective is named" if collective is None else "neither a platform nor a machine is named"
+    if collective is None or (platform, machine, host) == (None, None, None):
+        lacks = "no collective is named" if collective is None else "neither a platform, a machine nor a host is named"
         raise InputError(lacks, hint="busbw predict all_reduce --platform azure-nd-h100-v5 --nodes 32")
     from busbw.api.predictions import PredictRequest
     from busbw.api.predictions import predict as predicted
@@ -104,6 +106,7 @@ def predict(
             collective=collective,
             platform=platform,
             machine=machine,
+            host=host,
             nodes=_numbers(nodes),
             sizes_bytes=_sizes(sizes_bytes, first, last, step),
             protocol=_PROTOCOLS[protocol.lower()] if protocol is not None else None,

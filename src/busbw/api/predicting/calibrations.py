@@ -54,7 +54,7 @@ def calibration(path: Path, asked: CalibratedMachine, cells: AskedCells) -> Cali
     with open_results((where,)) as result:
         stored = _platform_of(result)
         has = asked.known.platform
-        if stored is not None and has is not None and stored != has.id:
+        if stored is not None and has is not None and asked.known.hardware is None and stored != has.id:
             raise InputError(
                 f"{where} was measured on {stored}, not on {has.id}",
                 where=where,
