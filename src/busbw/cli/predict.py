@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -59,6 +59,17 @@ _PROTOCOLS: dict[str, Protocol] = {"ll": "LL", "ll128": "LL128", "simple": "Simp
     help="Measured on this machine: a run, an import, a tool's file, or a table of cells.",
 )
 @click.option("--against", type=click.Path(path_type=Path), metavar="FILE.csv", help="Hold measured cells against it.")
+@click.option(
+    "--workload",
+    type=click.Path(path_type=Path),
+    metavar="PLAN.json",
+    help="Instead: the collectives of a step, as busbw train plan --json lists them.",
+)
+@click.option(
+    "--overlap",
+    metavar="none|full|SHARE",
+    help="With --workload: of what may overlap with computing, how much is hidden [default: none].",
+)
 @click.option("--explain", is_flag=True, help="Show each constant, the other ways, and what NCCL counts.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print comma-separated values.")
 @JSON
@@ -74,6 +85,8 @@ def predict(
     sizes_bytes: tuple[int, ...],
     protocol: str | None,
     against: Path | None,
+    workload: Path | None,
+    overlap: str | None,
     *,
     explain: bool,
     as_csv: bool,
@@ -82,6 +95,7 @@ def predict(
 ) -> None:
     """Say what COLLECTIVE will take on nodes of a platform, with a 90 % interval and what that rests on.
 
+    With --workload all collectives of a planned step are predicted and added up, with the overlap that --overlap says.
     With --against a table of measured cells is held against predictions, with --calibrate predictions are shifted
     through a few cells of the machine. Columns: document, platform_id, nodes, gpus, collective, size_bytes,
     busbw_GBps, algorithm.
@@ -95,6 +109,12 @@ def predict(
         if (collective, platform, machine, host) != (None, None, None, None):
             raise InputError("--against says what to predict", hint=f"busbw predict --against {against}")
         _hold(against, as_json=as_json)
+    if workload is not None:
+        if (collective, machine, host) != (None, None, None):
+            raise InputError("--workload says what to predict", hint=f"busbw predict --workload {workload}")
+        _predict_step(workload, overlap or "none", platform, as_json=as_json)
+    if overlap is not None:
+        raise InputError("--overlap without a step", where="--overlap", hint="busbw predict --workload PLAN.json")
     if collective is None or (platform, machine, host) == (None, None, None):
         lacks = "no collective is named" if collective is None else "neither a platform, a machine nor a host is named"
         raise InputError(lacks, hint="busbw predict all_reduce --platform azure-nd-h100-v5 --nodes 32")
@@ -127,7 +147,7 @@ def predict(
     sys.exit(ExitCode.OK if any(row.expected is not None for row in found.rows) else ExitCode.CANNOT_TELL)
 
 
-def _hold(path: Path, *, as_json: bool) -> None:
+def _hold(path: Path, *, as_json: bool) -> NoReturn:
     from busbw.api.predictions import hold_against
     from busbw.model import codec
 
@@ -142,6 +162,21 @@ def _hold(path: Path, *, as_json: bool) -> None:
     if not any(cell.predicted is not None for cell in found.cells):
         sys.exit(ExitCode.CANNOT_TELL)
     sys.exit(ExitCode.FINDINGS if any(cell.is_inside is False for cell in found.cells) else ExitCode.OK)
+
+
+def _predict_step(path: Path, overlap: str, platform: str | None, *, as_json: bool) -> NoReturn:
+    from busbw.api.predicting.workloads import predict_workload
+    from busbw.model import codec
+
+    found = predict_workload(path, overlap, platform)
+    if as_json:
+        sys.stdout.write(codec.encode_pretty(found).decode())
+    else:
+        from busbw.show.text.predicted_step import step_text
+
+        step_text(found)
+    sys.stdout.flush()
+    sys.exit(ExitCode.OK if any(term.call is not None for term in found.terms) else ExitCode.CANNOT_TELL)
 
 
 def _numbers(text: str) -> tuple[int, ...]:
