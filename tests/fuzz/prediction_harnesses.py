@@ -63,7 +63,7 @@ def _described(data: bytes) -> object:
 def _plan(data: bytes) -> object:
     """Read the plan of a step; what is read can be added up."""
     plan = read_plan(data, "plan.json")
-    return predicted_step(plan, find_platform("aws-p5").platform, overlap_of("0.5"), "plan.json")
+    return predicted_step(plan, find_platform("azure-nd-h100-v5").platform, overlap_of("0.5"), "plan.json")
 
 
 PREDICTION_HARNESSES: dict[str, Callable[[bytes], object]] = {
@@ -82,7 +82,7 @@ _TABLE = (
     b"A,aws-p5,2,16,all_reduce,1024,0.01,default\nA,aws-p5,2,16,all_reduce,1073741824,443.7,default\n"
     b"B,azure-nd-h100-v5,4,32,all_reduce,17179869184,361.06,NVLSTree\n"
 )
-_PLAN = (_SAMPLES.parent / "step_plan.json").read_bytes()
+_PLAN = (Path(__file__).parents[2] / "docs" / "data" / "step-plan.json").read_bytes()
 PREDICTION_SEEDS = (
     b"gpu=H200, gpus=8, nics=16x200G, fabric=RoCE",
     _PLAN,
