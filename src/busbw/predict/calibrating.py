@@ -111,15 +111,15 @@ def _chosen(cells: Mapping[tuple[int, int], _Cell], asked: AskedCells) -> list[_
     return found
 
 
-def _evenly(sizes: list[int], most: int) -> list[int]:
+def _evenly(sizes_bytes: list[int], most: int) -> list[int]:
     """Return at most so many of ascending sizes, evenly in their logarithm, with both ends; of one the largest."""
-    if len(sizes) <= most:
-        return sizes
+    if len(sizes_bytes) <= most:
+        return sizes_bytes
     if most == 1:
-        return sizes[-1:]
-    first, last = math.log(sizes[0]), math.log(sizes[-1])
+        return sizes_bytes[-1:]
+    first, last = math.log(sizes_bytes[0]), math.log(sizes_bytes[-1])
     targets = (first + (last - first) * place / (most - 1) for place in range(most))
-    return sorted({min(sizes, key=lambda size: abs(math.log(size) - target)) for target in targets})
+    return sorted({min(sizes_bytes, key=lambda size: abs(math.log(size) - target)) for target in targets})
 
 
 def _point(group: CellGroup, size_bytes: int, measured_Bps: float) -> tuple[CalibrationPoint | None, str]:

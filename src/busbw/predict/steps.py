@@ -88,8 +88,8 @@ def _check(plan: TrainPlan, where: str) -> None:
             )
 
 
-def _term(each: StepCollective, size: int, platform: Platform, overlap: float) -> PredictedTerm:
-    ranks, nodes, per_node = _place(each, size, platform)
+def _term(each: StepCollective, members: int, platform: Platform, overlap: float) -> PredictedTerm:
+    ranks, nodes, per_node = _place(each, members, platform)
     call, cannot = None, None
     if each.size_bytes and each.calls and ranks > 1:
         try:
@@ -126,11 +126,11 @@ def _at_least(each: StepCollective) -> str:
     return f"; by line rates at least {format_time(least_s * each.calls)}" if least_s is not None else ""
 
 
-def _place(each: StepCollective, size: int, platform: Platform) -> tuple[int, int, int]:
+def _place(each: StepCollective, members: int, platform: Platform) -> tuple[int, int, int]:
     """Return ranks, nodes and ranks of a node; within NVLink it makes no difference on which nodes they are."""
-    if each.place.links == "NVLink" and size <= platform.gpu.count:
-        return size, 1, size
-    return size, each.place.nodes, each.place.ranks_per_node
+    if each.place.links == "NVLink" and members <= platform.gpu.count:
+        return members, 1, members
+    return members, each.place.nodes, each.place.ranks_per_node
 
 
 def _scaled(call: PredictedCall, calls: float) -> TimeSpan:
