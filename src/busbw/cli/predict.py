@@ -109,12 +109,7 @@ def predict(
         if (collective, platform, machine, host) != (None, None, None, None):
             raise InputError("--against says what to predict", hint=f"busbw predict --against {against}")
         _hold(against, as_json=as_json)
-    if workload is not None:
-        if (collective, machine, host) != (None, None, None):
-            raise InputError("--workload says what to predict", hint=f"busbw predict --workload {workload}")
-        _predict_step(workload, overlap or "none", platform, as_json=as_json)
-    if overlap is not None:
-        raise InputError("--overlap without a step", where="--overlap", hint="busbw predict --workload PLAN.json")
+    _predict_step(workload, overlap, platform, alone=(collective, machine, host) == (None, None, None), as_json=as_json)
     if collective is None or (platform, machine, host) == (None, None, None):
         lacks = "no collective is named" if collective is None else "neither a platform, a machine nor a host is named"
         raise InputError(lacks, hint="busbw predict all_reduce --platform azure-nd-h100-v5 --nodes 32")
@@ -164,15 +159,22 @@ def _hold(path: Path, *, as_json: bool) -> NoReturn:
     sys.exit(ExitCode.FINDINGS if any(cell.is_inside is False for cell in found.cells) else ExitCode.OK)
 
 
-def _predict_step(path: Path, overlap: str, platform: str | None, *, as_json: bool) -> NoReturn:
+def _predict_step(path: Path | None, overlap: str | None, platform: str | None, *, alone: bool, as_json: bool) -> None:
+    """Print what a planned step communicates, and exit; return where no plan is named."""
+    if path is None:
+        if overlap is not None:
+            raise InputError("--overlap without a step", where="--overlap", hint="busbw predict --workload PLAN.json")
+        return
+    if not alone:
+        raise InputError("--workload says what to predict", hint=f"busbw predict --workload {path}")
     from busbw.api.predicting.workloads import predict_workload
     from busbw.model import codec
 
-    found = predict_workload(path, overlap, platform)
+    found = predict_workload(path, overlap or "none", platform)
     if as_json:
         sys.stdout.write(codec.encode_pretty(found).decode())
     else:
-        from busbw.show.text.predicted_step import step_text
+        from busbw.show.text.prediction import step_text
 
         step_text(found)
     sys.stdout.flush()
