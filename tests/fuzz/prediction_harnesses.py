@@ -4,19 +4,23 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+from busbw.api.predicting.workloads import read_plan
 from busbw.base.errors import InputError
 from busbw.facts.nccl_model import nccl_constants
-from busbw.facts.platforms import find_platform
+from busbw.facts.platforms import all_platforms, find_platform
 from busbw.model.predict.nccl_choice import NcclGraphs, NcclJob
+from busbw.predict.calibrating import AskedCells, calibration_of
 from busbw.predict.cells import read_cells
 from busbw.predict.changes import changes_of
 from busbw.predict.closed import predicted
+from busbw.predict.described import described_machine
 from busbw.predict.graphs import graphs_as_stated, graphs_of_file, graphs_of_log
 from busbw.predict.imported import imported_schedule
 from busbw.predict.machines import CannotTellError, MachineClass, machine_of
 from busbw.predict.nccl import cost_table
 from busbw.predict.schedules.programs import described
 from busbw.predict.schedules.timing import LaneRates, time_steps
+from busbw.predict.steps import overlap_of, predicted_step
 
 _SAMPLES = Path(__file__).parents[1] / "predict" / "samples"
 
@@ -56,12 +60,37 @@ def _schedule(data: bytes) -> object:
     return program.count
 
 
+def _calibration(data: bytes) -> object:
+    """Read a table of cells, and calibrate what it may be of with it."""
+    asked = AskedCells(collective="all_reduce", nodes=(2,), sizes_bytes=(2**20, 2**30))
+    return calibration_of(read_cells(data, "cells.csv", _machine).groups, _machine("aws-p5", 8), asked, "cells.csv")
+
+
+def _described(data: bytes) -> object:
+    """Read a machine in words; what is read can be predicted, or it is said why not."""
+    _, found = described_machine(data.decode("utf-8", "surrogateescape"), all_platforms(()))
+    try:
+        return predicted(found, nodes=2, collective="all_reduce", size_bytes=2**30)
+    except CannotTellError:
+        return None
+
+
+def _plan(data: bytes) -> object:
+    """Read the plan of a step; what is read can be added up."""
+    plan = read_plan(data, "plan.json")
+    return predicted_step(plan, find_platform("azure-nd-h100-v5").platform, overlap_of("0.5"), "plan.json")
+
+
 PREDICTION_HARNESSES: dict[str, Callable[[bytes], object]] = {
     "graph_file": lambda data: _counted(graphs_of_file(data, "graph.xml")),
     "graph_log": lambda data: _counted(graphs_of_log(data.decode("utf-8", "replace"), "log").graphs),
     "graph_stated": lambda data: _counted(graphs_as_stated(tuple(data.decode("utf-8", "surrogateescape").split()))),
     "cells": _cells,
     "schedules": _schedule,
+    "calibration": _calibration,
+    "machine": _described,
+    "plan": _plan,
+    "overlap": lambda data: overlap_of(data.decode("utf-8", "surrogateescape")),
     "changes": lambda data: changes_of((data.decode("utf-8", "surrogateescape"),)),
 }
 _TABLE = (
@@ -83,9 +112,12 @@ _MSCCL = (
     b'<step s="1" type="r" srcbuf="i" srcoff="0" dstbuf="o" dstoff="0" cnt="1" depid="0" deps="0" hasdep="0"/>\n'
     b"</tb>\n</gpu>\n</algo>\n"
 )
+_PLAN = (Path(__file__).parents[2] / "docs" / "data" / "step-plan.json").read_bytes()
 PREDICTION_SEEDS = (
     _GOAL,
     _MSCCL,
+    b"gpu=H200, gpus=8, nics=16x200G, fabric=RoCE",
+    _PLAN,
     *(path.read_bytes() for path in sorted(_SAMPLES.iterdir())),
     b"ring=8x48/48 tree=8x48/48:NVL/PXN nvls=8x60/48",
     b"nic=800G,nics=16,oversubscription=2,nvls=off",

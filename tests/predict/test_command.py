@@ -68,7 +68,7 @@ def test_a_slow_nic_and_leaves_take_schedules_which_are_named(tmp_path: Path) ->
     ("arguments", "code", "words"),
     [
         ((), 2, "no collective is named"),
-        (("all_reduce",), 2, "neither a platform nor a machine is named"),
+        (("all_reduce",), 2, "neither a platform, a machine nor a host is named"),
         (("all_reduce", "--platform", "nonsense"), 2, "nonsense"),
         (("all_reduce", "--platform", "aws-p5", "--nodes", "0"), 2, "0 nodes"),
         (("all_reduce", "--platform", "aws-p5", "--nodes", "100001"), 2, "100001 nodes"),

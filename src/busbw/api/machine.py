@@ -14,8 +14,8 @@ from busbw.machine.capture.snapshot import capture_hardware
 from busbw.machine.detect.ladder import detect
 from busbw.machine.named import captured_rates, hardware_of_file, node_view, platform
 from busbw.machine.read.hardware import hardware_of
-from busbw.model.host import Answer, Detection, Snapshot
-from busbw.model.limit import Limit
+from busbw.model.host import Answer, Detection, Hardware, Snapshot
+from busbw.model.limit import Limit, NodeRates
 from busbw.store.snapshots import read_snapshot
 from busbw.topo.origins.from_platform import map_gap
 
@@ -73,12 +73,16 @@ def limit_of_host(
 
     Raises InputError for a file that is not a snapshot, and for more GPUs than the host shows.
     """
-    hardware = hardware_of_file(path)
+    rates = rates_of_host(path, hardware_of_file(path), gpus)
+    return _with_plans(ceiling(rates, nodes=nodes, collective=collective, algorithm=algorithm), str(path))
+
+
+def rates_of_host(path: Path, hardware: Hardware, gpus: int | None) -> NodeRates:
+    """Return the line rates of a captured host. Raises InputError for more GPUs than it shows."""
     has = len(hardware.gpus)
     if gpus is not None and not 1 <= gpus <= has:
         raise InputError(f"{gpus} of the GPUs of {hardware.hostname}", where=str(path), hint=f"it shows {has}")
-    rates = captured_rates(hardware, gpus=gpus)
-    return _with_plans(ceiling(rates, nodes=nodes, collective=collective, algorithm=algorithm), str(path))
+    return captured_rates(hardware, gpus=gpus)
 
 
 def _with_plans(limit: Limit, source: str) -> Limit:

@@ -3,16 +3,18 @@
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass
 from pathlib import Path
 
+from busbw.api.machine import rates_of_host
+from busbw.api.predicting.calibrations import CELLS_BYTES, CalibratedMachine, calibration, table_machine
 from busbw.base.errors import InputError
 from busbw.facts.nccl_model import nccl_constants, newest_release
 from busbw.facts.platforms import all_platforms
 from busbw.facts.predictor import predictor_constants
+from busbw.judge.explaining.known_machine import KnownMachine
 from busbw.limits.algorithms import algorithm_name
-from busbw.machine.named import node_view, platform
+from busbw.machine.named import hardware_of_file, node_view, platform
 from busbw.model.platform import Platform
 from busbw.model.predict.nccl_choice import MODELLED, NcclAlgorithm, NcclGraphs, NcclJob, PredictedChoice, Protocol
 from busbw.model.predict.prediction import (
@@ -27,11 +29,11 @@ from busbw.model.predict.prediction import (
     SimulatedCall,
     Tier,
 )
-from busbw.predict.calibrating import Calibration, calibrated, calibration_of
+from busbw.predict.calibrating import AskedCells, Calibration, calibrated
 from busbw.predict.cells import read_cells
 from busbw.predict.changes import Changes, changed_call, changes_of
 from busbw.predict.closed import predicted
-from busbw.predict.described import described_machine
+from busbw.predict.described import captured_machine, described_machine
 from busbw.predict.graphs import MOST_BYTES, graphs_as_stated, graphs_of_file, graphs_of_log, graphs_of_plans
 from busbw.predict.intervals import band_of
 from busbw.predict.machines import CannotTellError, MachineClass, groups_of, machine_of
@@ -45,7 +47,6 @@ from busbw.topo.origins.from_platform import map_gap
 MOST_NODES = 100_000
 _MOST_ROWS = 10_000
 _LOG_BYTES = 256 * 2**20
-_CELLS_BYTES = 64 * 2**20
 # How NCCL's names stand for those of `limits`.
 _NCCL_NAMES: dict[str, NcclAlgorithm] = {
     "ring": "ring", "tree": "tree", "nvls": "nvls", "nvlstree": "nvlstree", "pat": "pat",
@@ -68,7 +69,7 @@ class PredictRequest:
     graph: Path | None = None
     log: Path | None = None
     stated: tuple[str, ...] = ()
-    # A table of measured cells of this machine.
+    # A run, an import, files of other tools, or a table of cells, measured on this machine.
     calibrate: Path | None = None
     # As `nic=800G,nics=16`.
     what_if: tuple[str, ...] = ()
@@ -76,6 +77,8 @@ class PredictRequest:
     tier: Tier | None = None
     # As `gpu=H200, gpus=8, nics=16x200G, fabric=RoCE`.
     machine: str | None = None
+    # A captured host, of which the nodes are.
+    host: Path | None = None
 
 
 _FASTEST = "the fastest that is predicted, of those that were measured on such machines where any was"
@@ -102,19 +105,21 @@ def predict(asked: PredictRequest) -> Prediction:
     nccl_constants(release)
     wanted = algorithm_name(asked.algorithm) if asked.algorithm is not None else None
     stated = _given_start(asked)
-    calibration = _calibration(asked, machine)
+    calibration = _calibration(asked, found, machine, wanted)
     changes = changes_of(asked.what_if)
     if asked.tier == "closed" and changes is not None and changes.takes_schedules:
         raise InputError(f"the closed form cannot tell {changes.words}", where="--tier closed", hint="--tier steps")
     rows, notes = [], [f"calibrated: {words}" for words in calibration.words] if calibration is not None else []
     for nodes in asked.nodes:
-        start = stated or (_planned_start(found, machine) if nodes == 1 and asked.machine is None else None)
+        start = stated or (_planned_start(asked, found, machine) if nodes == 1 else None)
         settled = _Settled(
             machine=machine, found=found, wanted=wanted, release=release, calibration=calibration, changes=changes,
             tier=asked.tier,
         )  # fmt: skip
         rows += [_row(settled, asked, nodes, size, start) for size in asked.sizes_bytes]
     told = [row for row in rows if row.expected is not None]
+    if told and calibration is not None and not any(row.before for row in told):
+        raise InputError(_no_shift(asked, calibration, told), where=str(asked.calibrate))
     if any(row.choice is None for row in told) and wanted is None:
         notes.append(
             "what NCCL takes is told with --graph FILE (NCCL_GRAPH_DUMP_FILE), --log FILE or --channels ring=8x48/48"
@@ -124,9 +129,9 @@ def predict(asked: PredictRequest) -> Prediction:
             "how leaves are joined is not published: --what-if oversubscription=2 tells what a spine that blocks takes"
         )
     if told and calibration is None:
-        notes.append("a few measured sizes of this machine shift it, and make it narrower: --calibrate FILE.csv")
+        notes.append("a few measured sizes of this machine shift it, and make it narrower: --calibrate RUN or FILE.csv")
     return Prediction(
-        name=found.id if asked.machine is None else machine.name,
+        name=found.id if asked.platform is not None else machine.name,
         collective=asked.collective,
         gpus=machine.rates.gpus,
         release=release,
@@ -136,14 +141,28 @@ def predict(asked: PredictRequest) -> Prediction:
     )
 
 
+def _no_shift(asked: PredictRequest, calibration: Calibration, told: Sequence[PredictedSize]) -> str:
+    """Return why no prediction goes through a cell: other algorithms, or other parts that limit."""
+    measured = dict.fromkeys(f"{point.call.algorithm} ({point.call.limited_by})" for point in calibration.points)
+    calls = [row.expected for row in told if row.expected is not None]
+    names = dict.fromkeys(f"{call.algorithm} ({call.limited_by})" for call in calls)
+    return f"{asked.calibrate} was measured by {', '.join(measured)}, and predicted is {', '.join(names)}"
+
+
 def _nodes_of(asked: PredictRequest) -> tuple[Platform, MachineClass]:
-    """Return the platform that is asked about, or the one that a described machine is like, and its nodes."""
-    if asked.machine is not None and (asked.platform, asked.gpus) == (None, None):
+    """Return the platform that is asked about, or the one that a described machine or a host is like, and its nodes."""
+    given = [each for each in (asked.platform, asked.machine, asked.host) if each is not None]
+    if len(given) != 1 or (asked.machine is not None and asked.gpus is not None):
+        raise InputError("one machine is asked about", hint="either --platform or --host, and --gpus, or --machine")
+    if asked.machine is not None:
         return described_machine(asked.machine, all_platforms(()))
-    if asked.machine is not None or asked.platform is None:
-        raise InputError("one machine is asked about", hint="either --platform and --gpus, or --machine")
-    found = platform(asked.platform).platform
-    return found, machine_of(found, gpus=asked.gpus, name=asked.platform)
+    if asked.host is not None:
+        hardware = hardware_of_file(asked.host)
+        rates = rates_of_host(asked.host, hardware, asked.gpus)
+        return captured_machine(hardware, rates, all_platforms(()), str(asked.host))
+    name = asked.platform or ""
+    found = platform(name).platform
+    return found, machine_of(found, gpus=asked.gpus, name=name)
 
 
 def _given_start(asked: PredictRequest) -> _Start | None:
@@ -163,14 +182,15 @@ def _given_start(asked: PredictRequest) -> _Start | None:
     return _Start(graphs=graphs_as_stated(asked.stated)) if asked.stated else None
 
 
-def _planned_start(found: Platform, machine: MachineClass) -> _Start | None:
+def _planned_start(asked: PredictRequest, found: Platform, machine: MachineClass) -> _Start | None:
     """Return what NCCL's own search plans for a whole node whose topology is known; None: it is not known."""
-    if map_gap(found) is not None or found.gpu.sm is None:
+    if asked.machine is not None or machine.sm is None or (asked.host is None and map_gap(found) is not None):
         return None
-    view = node_view(found.id)
+    name = str(asked.host) if asked.host is not None else found.id
+    view = node_view(name)
     if len(view.gpus) != machine.rates.gpus:
         return None
-    graphs = graphs_of_plans(view.plans, found.gpu.sm, found.id)
+    graphs = graphs_of_plans(view.plans, machine.sm, name)
     return _Start(graphs=graphs) if graphs is not None else None
 
 
@@ -188,13 +208,15 @@ class _Settled:
     tier: Tier | None
 
 
-def _calibration(asked: PredictRequest, machine: MachineClass) -> Calibration | None:
+def _calibration(
+    asked: PredictRequest, found: Platform, machine: MachineClass, wanted: str | None
+) -> Calibration | None:
     if asked.calibrate is None:
         return None
-    raw = read_bounded(asked.calibrate, most_bytes=_CELLS_BYTES, kind="a table of cells")
-    table = read_cells(raw, str(asked.calibrate), _machine)
-    found = calibration_of(table.groups, machine, asked.collective, str(asked.calibrate))
-    return replace(found, words=(*found.words, *table.left_out)) if table.left_out else found
+    cells = AskedCells(collective=asked.collective, nodes=asked.nodes, sizes_bytes=asked.sizes_bytes)
+    hardware = hardware_of_file(asked.host) if asked.host is not None else None
+    known = KnownMachine(hardware=hardware, platform=found, platform_name=asked.platform)
+    return calibration(asked.calibrate, CalibratedMachine(machine=machine, known=known, algorithm=wanted), cells)
 
 
 def _row(settled: _Settled, asked: PredictRequest, nodes: int, size_bytes: int, start: _Start | None) -> PredictedSize:
@@ -203,10 +225,11 @@ def _row(settled: _Settled, asked: PredictRequest, nodes: int, size_bytes: int, 
     if start is not None and asked.collective in MODELLED and wanted in (None, *_NCCL_NAMES):
         chosen = _choice(settled, asked, nodes, size_bytes, start)
     try:
-        calls = predicted(machine, nodes=nodes, collective=asked.collective, size_bytes=size_bytes, algorithm=wanted)
+        before = predicted(machine, nodes=nodes, collective=asked.collective, size_bytes=size_bytes, algorithm=wanted)
+        calls = before
         if settled.calibration is not None:
             left_out = predictor_constants().left_out
-            calls = tuple(calibrated(call, settled.calibration.points, left_out) for call in calls)
+            calls = tuple(calibrated(call, settled.calibration.points, left_out) for call in before)
     except CannotTellError as error:
         return PredictedSize(nodes=nodes, size_bytes=size_bytes, choice=chosen, cannot=str(error))
     expected, by = _expected(calls, chosen, wanted)
@@ -224,6 +247,7 @@ def _row(settled: _Settled, asked: PredictRequest, nodes: int, size_bytes: int, 
         nodes=nodes,
         size_bytes=size_bytes,
         expected=expected,
+        before=next((call for call in before if call.algorithm == expected.algorithm and call != expected), None),
         others=tuple(call for call in calls if call is not expected),
         chosen_by=by,
         choice=chosen,
@@ -311,14 +335,9 @@ def _expected(
     return same, f"by NCCL {chosen.release}'s choice, from {chosen.origin}" if same is not None else name
 
 
-@cache
-def _machine(name: str, gpus: int) -> MachineClass:
-    return machine_of(platform(name).platform, gpus=gpus)
-
-
 def hold_against(path: Path) -> HeldTable:
     """Return a table of measured cells beside predictions. Raises InputError for what is no such table."""
-    table = read_cells(read_bounded(path, most_bytes=_CELLS_BYTES, kind="a table of cells"), str(path), _machine)
+    table = read_cells(read_bounded(path, most_bytes=CELLS_BYTES, kind="a table of cells"), str(path), table_machine)
     cells = tuple(cell for group in table.groups for cell in _held(group))
     impossible = [
         f"{cell.document}: {cell.measured_Bps / 1e9:.1f} GB/s of {cell.size_bytes} bytes is above what "

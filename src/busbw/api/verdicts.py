@@ -21,7 +21,7 @@ from busbw.judge.comparing.launch import of_run, of_table
 from busbw.judge.explaining.explain import explain, explain_published
 from busbw.judge.explaining.known_machine import KnownMachine
 from busbw.judge.explaining.references import Reference
-from busbw.judge.explaining.series import Network, StatedFacts
+from busbw.judge.explaining.series import Network, Series, StatedFacts
 from busbw.judge.explaining.slow_ends import pair_findings_of_import, pair_findings_of_run
 from busbw.judge.explaining.sources import Logged, logged_of, series_of_import, series_of_run
 from busbw.judge.gates.deciding import GatedPoints, MeasuredPoints, agreed, answers, notes_on
@@ -101,6 +101,15 @@ def open_results(names: tuple[str, ...]) -> Iterator[Opened]:
                 hint=f"busbw fabric {where.name}",
             )
         yield OpenedRun(where=where, name=where.name, run=run)
+
+
+def opened_series(result: Opened, node_gpus: int | None) -> tuple[Series, ...]:
+    """Return the sweeps that an opened result holds; `node_gpus` by which an import's nodes are counted."""
+    if isinstance(result, OpenedRun):
+        return series_of_run(result.run, StatedFacts())
+    imported, readings = imports.read(result.where), imports.readings(result.where)
+    logged = _logged(result.logs)
+    return series_of_import(imported, readings, StatedFacts(), node_gpus=node_gpus, logged=logged)[0]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

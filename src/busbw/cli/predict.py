@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -21,6 +21,7 @@ _PROTOCOLS: dict[str, Protocol] = {"ll": "LL", "ll128": "LL128", "simple": "Simp
 @click.argument("collective", required=False, metavar="[COLLECTIVE]")
 @click.option("--platform", metavar="ID", help="A platform, by id or any of its names.")
 @click.option("--machine", metavar="WORDS", help="Instead: 'gpu=H200, gpus=8, nics=16x200G, fabric=RoCE'.")
+@click.option("--host", type=click.Path(path_type=Path), metavar="HOST.tar", help="Instead: a captured host.")
 @click.option("--nodes", default="1", show_default=True, metavar="N[,N...]", help="Nodes; several after each other.")
 @click.option("--gpus", type=int, metavar="N", help="GPUs of each node [default: all].")
 @click.option("-b", "first", type=SIZE, metavar="SIZE", help="The smallest size [default: 1M].")
@@ -60,8 +61,24 @@ _PROTOCOLS: dict[str, Protocol] = {"ll": "LL", "ll128": "LL128", "simple": "Simp
 @click.option(
     "--schedule-out", type=click.Path(path_type=Path), metavar="NAME.goal|.chakra", help="Write the schedule of a call."
 )
-@click.option("--calibrate", type=click.Path(path_type=Path), metavar="FILE.csv", help="1 to 8 cells of this machine.")
+@click.option(
+    "--calibrate",
+    type=click.Path(path_type=Path),
+    metavar="RUN|FILE.csv",
+    help="Measured on this machine: a run, an import, a tool's file, or a table of cells.",
+)
 @click.option("--against", type=click.Path(path_type=Path), metavar="FILE.csv", help="Hold measured cells against it.")
+@click.option(
+    "--workload",
+    type=click.Path(path_type=Path),
+    metavar="PLAN.json",
+    help="Instead: the collectives of a step, as busbw train plan --json lists them.",
+)
+@click.option(
+    "--overlap",
+    metavar="none|full|SHARE",
+    help="With --workload: of what may overlap with computing, how much is hidden [default: none].",
+)
 @click.option("--explain", is_flag=True, help="Show each constant, the other ways, and what NCCL counts.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print comma-separated values.")
 @JSON
@@ -69,6 +86,7 @@ def predict(
     collective: str | None,
     platform: str | None,
     machine: str | None,
+    host: Path | None,
     nodes: str,
     first: int | None,
     last: int | None,
@@ -78,6 +96,8 @@ def predict(
     against: Path | None,
     schedule: Path | None,
     schedule_out: Path | None,
+    workload: Path | None,
+    overlap: str | None,
     *,
     explain: bool,
     as_csv: bool,
@@ -86,6 +106,7 @@ def predict(
 ) -> None:
     """Say what COLLECTIVE will take on nodes of a platform, with a 90 % interval and what that rests on.
 
+    With --workload all collectives of a planned step are predicted and added up, with the overlap that --overlap says.
     With --against a table of measured cells is held against predictions, with --calibrate predictions are shifted
     through a few cells of the machine. Columns: document, platform_id, nodes, gpus, collective, size_bytes,
     busbw_GBps, algorithm. With --schedule a schedule that others wrote is timed instead.
@@ -94,21 +115,23 @@ def predict(
     tell.
     """
     if against is not None:
-        if (collective, platform, machine) != (None, None, None):
+        if (collective, platform, machine, host) != (None, None, None, None):
             raise InputError("--against says what to predict", hint=f"busbw predict --against {against}")
         _hold(against, as_json=as_json)
+    _predict_step(workload, overlap, platform, alone=(collective, machine, host) == (None, None, None), as_json=as_json)
     sizes = _sizes(sizes_bytes, first, last, step)
     if schedule is not None:
         own = {
             "protocol": protocol,
             "schedule_out": schedule_out,
             "machine": machine,
+            "host": host,
             "explain": explain,
             "csv": as_csv,
         }
         _time(schedule, collective, platform, _numbers(nodes), sizes, asked | own, as_json=as_json)
-    if collective is None or (platform is None and machine is None):
-        lacks = "no collective is named" if collective is None else "neither a platform nor a machine is named"
+    if collective is None or (platform, machine, host) == (None, None, None):
+        lacks = "no collective is named" if collective is None else "neither a platform, a machine nor a host is named"
         raise InputError(lacks, hint="busbw predict all_reduce --platform azure-nd-h100-v5 --nodes 32")
     from busbw.api.predictions import PredictRequest
     from busbw.api.predictions import predict as predicted
@@ -117,6 +140,7 @@ def predict(
         collective=collective,
         platform=platform,
         machine=machine,
+        host=host,
         nodes=_numbers(nodes),
         sizes_bytes=sizes,
         protocol=_PROTOCOLS[protocol.lower()] if protocol is not None else None,
@@ -148,7 +172,7 @@ def _show(found: "Prediction", *, explain: bool, as_csv: bool, as_json: bool) ->
     sys.exit(ExitCode.OK if any(row.expected is not None for row in found.rows) else ExitCode.CANNOT_TELL)
 
 
-def _hold(path: Path, *, as_json: bool) -> None:
+def _hold(path: Path, *, as_json: bool) -> NoReturn:
     from busbw.api.predictions import hold_against
     from busbw.model import codec
 
@@ -200,6 +224,28 @@ def _time(
         timed_text(found)
     sys.stdout.flush()
     sys.exit(ExitCode.OK if any(row.timed is not None for row in found.rows) else ExitCode.CANNOT_TELL)
+
+
+def _predict_step(path: Path | None, overlap: str | None, platform: str | None, *, alone: bool, as_json: bool) -> None:
+    """Print what a planned step communicates, and exit; return where no plan is named."""
+    if path is None:
+        if overlap is not None:
+            raise InputError("--overlap without a step", where="--overlap", hint="busbw predict --workload PLAN.json")
+        return
+    if not alone:
+        raise InputError("--workload says what to predict", hint=f"busbw predict --workload {path}")
+    from busbw.api.predicting.workloads import predict_workload
+    from busbw.model import codec
+
+    found = predict_workload(path, overlap or "none", platform)
+    if as_json:
+        sys.stdout.write(codec.encode_pretty(found).decode())
+    else:
+        from busbw.show.text.prediction import step_text
+
+        step_text(found)
+    sys.stdout.flush()
+    sys.exit(ExitCode.OK if any(term.call is not None for term in found.terms) else ExitCode.CANNOT_TELL)
 
 
 def _numbers(text: str) -> tuple[int, ...]:

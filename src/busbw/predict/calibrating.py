@@ -6,12 +6,13 @@ calibrated in the same manner; on others it stays as wide as without.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from msgspec import structs
 
 from busbw.base.errors import InputError
+from busbw.base.text import counted
 from busbw.base.units import format_rate, format_size
 from busbw.model.predict.prediction import HeldOut, PredictedCall
 from busbw.predict.closed import predicted, scope_of
@@ -20,6 +21,7 @@ from busbw.predict.machines import CannotTellError, MachineClass
 from busbw.predict.sweeps import CellGroup
 
 MOST_CELLS = 8
+_MOST_REASONS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +46,24 @@ class Calibration:
     words: tuple[str, ...]
 
 
-def calibration_of(groups: Sequence[CellGroup], machine: MachineClass, collective: str, where: str) -> Calibration:
-    """Return what 1 to 8 cells say of a machine. Raises InputError for another machine, and where no cell counts."""
+@dataclass(frozen=True, kw_only=True)
+class AskedCells:
+    """What is predicted, by which cells are chosen where there are many."""
+
+    collective: str
+    nodes: tuple[int, ...]
+    sizes_bytes: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Cell:
+    group: CellGroup
+    size_bytes: int
+    measured_Bps: float
+
+
+def calibration_of(groups: Sequence[CellGroup], machine: MachineClass, asked: AskedCells, where: str) -> Calibration:
+    """Return what at most 8 cells say of a machine. Raises InputError for another machine, and where no cell counts."""
     others = {group.machine.name for group in groups if group.machine.name != machine.name}
     if others:
         raise InputError(
@@ -54,26 +72,58 @@ def calibration_of(groups: Sequence[CellGroup], machine: MachineClass, collectiv
             hint="cells of one machine say nothing of another",
         )
     points, words = [], []
+    cells: dict[tuple[int, int], _Cell] = {}
     for group in groups:
-        if (group.machine.rates.gpus, group.collective) != (machine.rates.gpus, collective):
-            words.append(f"not used: {group.collective} with {group.machine.rates.gpus} GPUs a node")
+        if (group.machine.rates.gpus, group.collective) != (machine.rates.gpus, asked.collective):
+            words.append(f"not used: {group.collective} with {counted(group.machine.rates.gpus, 'GPU')} a node")
             continue
         for size_bytes, measured_Bps in group.cells:
-            point, why = _point(group, size_bytes, measured_Bps)
-            points += [point] if point is not None else []
-            words.append(why)
+            key = group.nodes, size_bytes
+            cells.setdefault(key, _Cell(group=group, size_bytes=size_bytes, measured_Bps=measured_Bps))
+    chosen = _chosen(cells, asked)
+    if len(chosen) < len(cells):
+        how = "on the nodes asked or the nearest, of sizes around those asked, evenly in their logarithm"
+        words.append(f"{len(chosen)} of {counted(len(cells), 'measured cell')} are used: {how}")
+    for cell in chosen:
+        point, why = _point(cell.group, cell.size_bytes, cell.measured_Bps)
+        points += [point] if point is not None else []
+        words.append(why)
+    words = list(dict.fromkeys(words))
     if not points:
-        reasons = "; ".join(dict.fromkeys(words)) or "it has no row that can be"
-        raise InputError(f"no cell of {where} calibrates {collective}: {reasons}", where=where)
-    if len(points) > MOST_CELLS:
-        raise InputError(
-            f"{len(points)} calibrating cells", where=where, hint=f"at most {MOST_CELLS}: a few sizes tell"
-        )
+        reasons = "; ".join(words[:_MOST_REASONS]) or "it has no row that can be"
+        raise InputError(f"no cell of {where} calibrates {asked.collective}: {reasons}", where=where)
     return Calibration(points=tuple(points), words=tuple(words))
 
 
+def _chosen(cells: Mapping[tuple[int, int], _Cell], asked: AskedCells) -> list[_Cell]:
+    """Return at most 8 cells: on the nodes that are asked about, else the nearest, spread over the sizes asked."""
+    measured = {nodes for nodes, _ in cells}
+    wanted = {min(measured, key=lambda each: abs(math.log(each / nodes))) for nodes in asked.nodes if measured}
+    kept = sorted(wanted)[:MOST_CELLS]
+    low, high = min(asked.sizes_bytes), max(asked.sizes_bytes)
+    found = []
+    for nodes in kept:
+        sizes = sorted(size for on, size in cells if on == nodes)
+        first = max((size for size in sizes if size <= low), default=sizes[0])
+        last = min((size for size in sizes if size >= high), default=sizes[-1])
+        around = [size for size in sizes if first <= size <= last]
+        found += [cells[nodes, size] for size in _evenly(around, MOST_CELLS // len(kept))]
+    return found
+
+
+def _evenly(sizes_bytes: list[int], most: int) -> list[int]:
+    """Return at most so many of ascending sizes, evenly in their logarithm, with both ends; of one the largest."""
+    if len(sizes_bytes) <= most:
+        return sizes_bytes
+    if most == 1:
+        return sizes_bytes[-1:]
+    first, last = math.log(sizes_bytes[0]), math.log(sizes_bytes[-1])
+    targets = (first + (last - first) * place / (most - 1) for place in range(most))
+    return sorted({min(sizes_bytes, key=lambda size: abs(math.log(size) - target)) for target in targets})
+
+
 def _point(group: CellGroup, size_bytes: int, measured_Bps: float) -> tuple[CalibrationPoint | None, str]:
-    what = f"{format_size(size_bytes)} on {group.nodes} nodes"
+    what = f"{format_size(size_bytes)} on {counted(group.nodes, 'node')}"
     try:
         asked = predicted(
             group.machine,
@@ -117,6 +167,7 @@ def calibrated(call: PredictedCall, points: Sequence[CalibrationPoint], left_out
         wire_s=call.wire_s * times,
         busbw_Bps=busbw_Bps,
         algbw_Bps=call.algbw_Bps / times,
+        share=call.share / times if call.share is not None else None,
         low_Bps=busbw_Bps * math.exp(-reach),
         high_Bps=min(busbw_Bps * math.exp(reach), call.bound_Bps),
         kinship="calibrated" if own else call.kinship,

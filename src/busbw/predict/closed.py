@@ -160,6 +160,7 @@ def _call(
         kinship=kinship,
         interval_words=f"{bands_words(band)}: {words}",
         extrapolated=extrapolated,
+        share=share.share,
         share_spread=share.spread,
         widened=times,
         basis=(_share_words(share, limited_by), *rise.words, *([own] if own is not None else [])),

@@ -1,13 +1,17 @@
-"""A machine in words, as `gpu=H200, gpus=8, nics=16x200G, fabric=RoCE`: for those that are no platform."""
+"""Machines that are no platform: in words, as `gpu=H200, gpus=8, nics=16x200G, fabric=RoCE`, or a captured host."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 
 from msgspec import structs
 
 from busbw.base.errors import InputError
-from busbw.model.limit import Rate
+from busbw.facts.platforms import spellings
+from busbw.limits.rates import compute_ports
+from busbw.model.host import Hardware
+from busbw.model.limit import NodeRates, Rate
 from busbw.model.platform import Platform
 from busbw.predict.machines import MachineClass, machine_of
 
@@ -48,6 +52,31 @@ def described_machine(text: str, platforms: Sequence[Platform]) -> tuple[Platfor
         assumptions=(assumed,),
     )
     return like, replace(found, name=", ".join(f"{key}={words[key]}" for key in _KEYS), rates=rates, fabric=fabric)
+
+
+def captured_machine(
+    hardware: Hardware, rates: NodeRates, platforms: Sequence[Platform], where: str
+) -> tuple[Platform, MachineClass]:
+    """Return nodes such as a captured host, of whose parts those that are up count, and a platform with such GPUs.
+
+    `rates`: of the host. Raises InputError for a host without GPUs, and for GPUs that no platform has.
+    """
+    names = {name for gpu in hardware.gpus if gpu.name for name in spellings(gpu.name)}
+    if not names:
+        raise InputError(f"{where} shows no GPUs", where=where, hint="busbw probe -o HOST.tar, where the GPUs are")
+    named = [each for each in platforms if _is_among(names, each)]
+    if not named:
+        raise InputError(f"no platform has {min(names)[:60]}", where=where, hint="busbw limit --host says the bound")
+    kinds = {port.kind for port in compute_ports(hardware)}
+    fabric = kinds.pop() if len(kinds) == 1 else None
+    # Of its GPUs and CPUs all is its own; what is taken from the platform is the generation, and its CPU's maker.
+    like = min(named, key=lambda each: (each.fabric.kind != fabric, -each.gpu.count, each.id))
+    found = replace(machine_of(like), name=hardware.hostname or where, rates=rates, fabric=fabric)
+    return like, replace(found, sm=hardware.gpus[0].sm or found.sm)
+
+
+def _is_among(names: set[str], platform: Platform) -> bool:
+    return any(fnmatchcase(name, glob) for name in names for glob in platform.match.gpu_names)
 
 
 def _words(text: str) -> dict[str, str]:

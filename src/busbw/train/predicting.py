@@ -1,4 +1,4 @@
-"""What a collective takes: one interface, and the three that answer through it: measured, expected, and a bound."""
+"""What a collective takes: one interface, and those that answer through it: measured, expected, predicted, a bound."""
 
 import math
 from bisect import bisect_left
@@ -18,6 +18,8 @@ from busbw.judge.explaining.series import Series, SizeSample, rates_of
 from busbw.model.limit import Bound, NodeRates
 from busbw.model.platform import Platform
 from busbw.model.train.plan import CollectiveTime, GroupPlace
+from busbw.predict.machines import CannotTellError
+from busbw.predict.steps import group_call
 
 _MOST_SOURCES = 3
 _NOWHERE = GroupPlace(nodes=1, ranks_per_node=2, links="NVLink")
@@ -136,7 +138,7 @@ def by_expectation(platform: Platform, gpus: Mapping[str, GpuFacts]) -> Predicto
     """Return a predictor of what is expected of a platform.
 
     That is published results of such machines, else what its parts were seen to carry; where nobody measured anything
-    of the kind it gives the bound alone.
+    of the kind, what `predict` makes of it, and where that cannot tell the bound alone.
     """
     machine = KnownMachine(platform=platform, platform_name=platform.id, gpus=gpus)
     every = machine.references(_series(Asked(collective="all_reduce", size_bytes=1, ranks=2, place=_NOWHERE)))
@@ -160,6 +162,9 @@ def by_expectation(platform: Platform, gpus: Mapping[str, GpuFacts]) -> Predicto
         # Without a word on NVLink SHARP the slower of both.
         chosen = max((each for each in said if each is not None), key=lambda each: each.time_s, default=None)
         if chosen is None:
+            model = _predicted(platform, asked, least_s)
+            if model is not None:
+                return model
             words = "cannot tell: nobody has measured it on such machines; the bound is by line rates"
             return CollectiveTime(time_s=None, basis="bound", least_s=least_s, words=words)
         return CollectiveTime(
@@ -171,6 +176,30 @@ def by_expectation(platform: Platform, gpus: Mapping[str, GpuFacts]) -> Predicto
         )
 
     return answer
+
+
+def _predicted(platform: Platform, asked: Asked, least_s: float) -> CollectiveTime | None:
+    """Return what the model predicts, with its interval in words; None: it cannot tell."""
+    place = asked.place
+    try:
+        call = group_call(
+            platform,
+            collective=asked.collective,
+            size_bytes=asked.size_bytes,
+            ranks=asked.ranks,
+            nodes=place.nodes,
+            ranks_per_node=place.ranks_per_node,
+        )
+    except CannotTellError:
+        return None
+    between = f"90 %: {format_rate(call.low_Bps)} to {format_rate(call.high_Bps)}"
+    return CollectiveTime(
+        time_s=max(call.time_s, least_s),
+        basis="predicted",
+        least_s=least_s,
+        words=f"{format_rate(call.busbw_Bps)} predicted by {call.algorithm}, {between}; nobody has measured it",
+        source=call.documents[:_MOST_SOURCES],
+    )
 
 
 def least_time_s(platform: Platform, asked: Asked) -> float | None:

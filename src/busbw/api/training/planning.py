@@ -9,8 +9,6 @@ from busbw.base.errors import InputError
 from busbw.base.text import counted, listed
 from busbw.facts.platforms import facts_of_gpus, find_platform, platforms_with
 from busbw.facts.workloads import shipped_workloads
-from busbw.judge.explaining.series import StatedFacts
-from busbw.judge.explaining.sources import Logged, series_of_import, series_of_run
 from busbw.machine.capture.sites import site_files
 from busbw.model.platform import Platform
 from busbw.model.train.plan import ShownWorkload, TrainPlan
@@ -123,16 +121,10 @@ def named_machine(
 
 def _measured(name: str, here: Platform) -> tuple[MeasuredCollective, ...]:
     """Return what a run, an import or a file of another tool measured on GPUs such as a platform's."""
-    from busbw.api.verdicts import OpenedImport, open_results  # noqa: PLC0415 - most plans have no measurements
-    from busbw.store import imports  # noqa: PLC0415
+    from busbw.api.verdicts import open_results, opened_series  # noqa: PLC0415 - most plans have no measurements
 
     with open_results((name,)) as result:
-        if isinstance(result, OpenedImport):
-            imported, readings = imports.read(result.where), imports.readings(result.where)
-            each = here.gpu.count or None
-            found, _left = series_of_import(imported, readings, StatedFacts(), node_gpus=each, logged=Logged())
-            return measured_in(found, result.name, here)
-        return measured_in(series_of_run(result.run, StatedFacts()), result.name, here)
+        return measured_in(opened_series(result, here.gpu.count or None), result.name, here)
 
 
 def _unused(plan: TrainPlan, measured: tuple[MeasuredCollective, ...]) -> tuple[str, ...]:

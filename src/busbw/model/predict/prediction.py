@@ -117,6 +117,8 @@ class PredictedCall(Value, frozen=True, kw_only=True):
     # Where the interval is from, and what was done to it.
     interval_words: str
     extrapolated: tuple[str, ...] = ()
+    # How much of the limiting part's line rate large messages reach.
+    share: float | None = None
     # The spread of the share that large messages were counted with; None: one document tells it.
     share_spread: float | None = None
     # By how much the interval was widened for that, on the logarithm.
@@ -201,6 +203,8 @@ class PredictedSize(Value, frozen=True, kw_only=True):
     size_bytes: Integer
     expected: PredictedCall | None = None
     others: tuple[PredictedCall, ...] = ()
+    # As it was before calibrating cells shifted it; None: none did.
+    before: PredictedCall | None = None
     # Why this way: by NCCL's own choice, as asked for, or as the fastest that is predicted.
     chosen_by: str = ""
     choice: PredictedChoice | None = None

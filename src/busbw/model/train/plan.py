@@ -10,8 +10,9 @@ from busbw.model.train.workload import Configuration, DataType, Workload
 GroupKind = Literal["TP", "CP", "EP", "PP", "DP", "expert-DP", "DP x CP", "expert-DP x CP", "embedding", "all"]
 LinkName = Literal["itself", "NVLink", "rail", "NVLink and rails", "NICs, rails crossed"]
 Phase = Literal["forward", "backward", "forward and backward", "end of step", "start of step"]
-# measured: a stored run or an import; expected: what is expected of the platform; bound: by line rates, never less.
-TimeBasis = Literal["measured", "expected", "bound"]
+# measured: a stored run or an import; expected: what is expected of the platform; predicted: by a model, nothing of it
+# was measured; bound: by line rates, never less.
+TimeBasis = Literal["measured", "expected", "predicted", "bound"]
 
 
 class RankGroup(Value, kw_only=True, frozen=True):

@@ -1,4 +1,4 @@
-"""What a collective is predicted to take, and measured cells held against it, on a terminal."""
+"""What a collective or a step is predicted to take, and measured cells held against it, on a terminal."""
 
 import csv
 import io
@@ -19,6 +19,8 @@ from busbw.model.predict.prediction import (
     SimulatedCall,
     TimedSchedule,
 )
+from busbw.model.predict.step import PredictedStep, PredictedTerm, TimeSpan
+from busbw.predict.intervals import band_of
 from busbw.show.lines import say
 from busbw.show.text.terminal import console
 
@@ -96,6 +98,7 @@ def _foundations(found: Prediction, *, explained: bool) -> list[str]:
     lines += [
         f"extrapolated: {words}" for words in dict.fromkeys(words for call in calls for words in call.extrapolated)
     ]
+    lines += [_shift_words(row, row.before, row.expected) for row in told if row.before and row.expected]
     lines += [_changed_words(row, row.changed) for row in told if row.changed is not None]
     lines += [f"by {row.simulated.tier}: {_simulated_words(row, row.simulated)}" for row in told if row.simulated]
     beside = dict.fromkeys(row.cannot_simulate for row in told if row.cannot_simulate)
@@ -111,6 +114,17 @@ def _foundations(found: Prediction, *, explained: bool) -> list[str]:
         lines += [f"  {row.simulated.tier}: {row.simulated.words}" for row in told if row.simulated]
         lines += [words for row in told if row.choice is not None for words in _choice_words(row.choice)]
     return lines + [f"note: {note}" for note in found.notes]
+
+
+def _shift_words(row: PredictedSize, before: PredictedCall, after: PredictedCall) -> str:
+    """Return what calibrating cells changed: the rate, its interval, and the constant of large messages."""
+    what = f"{format_size(row.size_bytes)} on {counted(row.nodes, 'node')}"
+    rates = f"{format_rate(before.busbw_Bps)} -> {format_rate(after.busbw_Bps)}"
+    if before.share is not None and after.share is not None and band_of(row.size_bytes) == "large":
+        constant = f"; {after.limited_by}: {before.share:.3f} -> {after.share:.3f} of line rate"
+    else:
+        constant = f"; each part of its time x {after.time_s / before.time_s:.3f}"
+    return f"calibrated: {what}: {rates}; 90 %: {_between(before)} -> {_between(after)}{constant}"
 
 
 def _changed_words(row: PredictedSize, changed: ChangedCall) -> str:
@@ -240,3 +254,52 @@ def held_text(found: HeldTable) -> None:
     for words in found.left_out:
         say(out, Text(printable(f"left out: {words}")))
     say(out, Text("e = |ln(predicted / measured)|; a document that constants were fitted to proves nothing about them"))
+
+
+def step_text(found: PredictedStep) -> None:
+    """Print each kind of call, then the sum of a step, what of it is exposed, and what that rests on."""
+    out = console()
+    head = f"{found.workload} on {counted(found.gpus, 'GPU')} of {found.platform}: communication of one rank in a step"
+    say(out, Text(printable(f"{head}; predicted, nothing of it is measured")))
+    out.print()
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("call", "group"):
+        table.add_column(name)
+    for name in ("size", "calls", "all of them"):
+        table.add_column(name, justify="right")
+    for name in ("90 %", "exposed", "algorithm"):
+        table.add_column(name)
+    for term in found.terms:
+        table.add_row(*_term_cells(term))
+    out.print(table)
+    out.print()
+    say(out, Text(f"a step communicates {_span_words(found.total)}"))
+    say(
+        out,
+        Text(
+            f"exposed: {_span_words(found.exposed)}; of {format_time(found.overlappable_s)} that may overlap "
+            f"{100 * found.overlap:.0f} % is taken to be hidden (--overlap)"
+        ),
+    )
+    if found.classes:
+        rest = "its terms rest on one constant each, and their errors are added"
+        say(out, Text(printable(f"interval: {'; '.join(found.classes)}: {rest}")))
+    for words in dict.fromkeys(found.untold):
+        say(out, Text(printable(f"cannot tell, and in no sum: {words}")))
+
+
+def _term_cells(term: PredictedTerm) -> tuple[str, ...]:
+    nodes = f"{term.group}, {term.ranks} on {counted(term.nodes, 'node')}"
+    head = (printable(term.name), nodes, format_size(term.size_bytes), str(term.calls))
+    if term.total is None or term.exposed is None or term.call is None:
+        return *head, "", "cannot tell" if term.cannot else "nothing", "", ""
+    exposed = format_time(term.exposed.time_s) if term.exposed.time_s else "hidden"
+    return *head, format_time(term.total.time_s), _span_ends(term.total), exposed, term.call.algorithm
+
+
+def _span_words(span: TimeSpan) -> str:
+    return f"{format_time(span.time_s)} (90 %: {_span_ends(span)})"
+
+
+def _span_ends(span: TimeSpan) -> str:
+    return f"{format_time(span.low_s)} to {format_time(span.high_s)}"

@@ -119,7 +119,7 @@ def _times(call: StepCollective) -> tuple[str, str, str]:
 
 def _basis(out: Console, plan: TrainPlan) -> None:
     """Say what times rest on, each kind of words once."""
-    for basis in ("measured", "expected"):
+    for basis in ("measured", "expected", "predicted"):
         named = [call.name for call in plan.collectives if call.time.basis == basis]
         if named:
             say(out, Text(printable(f"times {basis}: {listed(named, 12)}"), style="dim"))
