@@ -37,19 +37,22 @@ class MachineClass:
 
 def machine_of(platform: Platform, *, gpus: int | None = None, name: str | None = None) -> MachineClass:
     """Return a platform as the constants see it. Raises InputError as `rates_of_platform`."""
-    generations = {80: "ampere", 90: "hopper", 100: "blackwell"}
-    generation = generations.get(platform.gpu.sm or 0)
-    if generation is not None and platform.nvlink.domain_gpus is not None:
-        generation = f"{generation} rack"
-    if platform.gpu.gcn is not None:
-        generation = platform.gpu.gcn.partition(":")[0]
     return MachineClass(
         name=platform.id,
         rates=rates_of_platform(platform, gpus=gpus, name=name),
-        generation=generation,
+        generation=generation_of(platform),
         fabric=platform.fabric.kind,
         sm=platform.gpu.sm,
     )
+
+
+def generation_of(platform: Platform) -> str | None:
+    """Return the kind of GPUs as constants tell them apart; None: of no kind that was measured."""
+    if platform.gpu.gcn is not None:
+        return platform.gpu.gcn.partition(":")[0]
+    generations = {80: "ampere", 90: "hopper", 100: "blackwell"}
+    generation = generations.get(platform.gpu.sm or 0)
+    return f"{generation} rack" if generation is not None and platform.nvlink.domain_gpus is not None else generation
 
 
 def groups_of(machine: MachineClass, nodes: int) -> int:
