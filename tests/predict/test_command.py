@@ -19,7 +19,7 @@ def test_a_table_has_sizes_intervals_and_what_it_rests_on(tmp_path: Path) -> Non
     assert "predicted, nothing of it is measured" in done.stdout
     assert "16 GiB" in done.stdout
     assert "each left out of the fit" in done.stdout
-    assert "in family: 3 documents of such GPUs and such a network; tier closed" in done.stdout
+    assert "in family: what counts most is of such GPUs and such a network; 3 documents, tier closed" in done.stdout
     assert "widest part of the interval: how far documents lie off" in done.stdout
     assert "one measured size on 32 nodes would make it" in done.stdout
     assert all(len(line) <= 80 for line in done.stdout.splitlines() if "iB " in line[:10])

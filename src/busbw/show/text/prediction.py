@@ -124,11 +124,11 @@ def _foundations(found: Prediction, *, explained: bool) -> list[str]:
 def _kinship_words(calls: Sequence[PredictedCall], kinship: Kinship, tier: str) -> str:
     documents = dict.fromkeys(name for call in calls if call.kinship == kinship for name in call.documents)
     of = {
-        "in family": "of such GPUs and such a network",
-        "across": "of other GPUs or another network",
-        "calibrated": "and cells of the machine itself",
+        "in family": "what counts most is of such GPUs and such a network",
+        "across": "what counts most is of other GPUs or another network",
+        "calibrated": "shifted through cells of the machine itself",
     }
-    return f"{kinship}: {counted(len(documents), 'document')} {of[kinship]}; tier {tier}"
+    return f"{kinship}: {of[kinship]}; {counted(len(documents), 'document')}, tier {tier}"
 
 
 def _narrower_words(narrower: Narrower) -> str:
