@@ -20,10 +20,15 @@ def measured_elsewhere(
         point
         for platform in platforms
         if generation_of(platform) == machine.generation
-        for sweep in (*platform.sweeps, *platform.published)
+        for sweep in _published(platform)
         if sweep.test == collective and _is_alike(sweep, platform, machine)
         for point in _points(sweep, platform)
     )
+
+
+def _published(platform: Platform) -> Iterator[PublishedSweep | Published]:
+    yield from platform.sweeps
+    yield from platform.published
 
 
 def _is_alike(sweep: PublishedSweep | Published, platform: Platform, machine: MachineClass) -> bool:
@@ -34,7 +39,8 @@ def _is_alike(sweep: PublishedSweep | Published, platform: Platform, machine: Ma
 
 
 def _points(sweep: PublishedSweep | Published, platform: Platform) -> Iterator[MeasuredElsewhere]:
-    document, cells = "", ()
+    document = ""
+    cells: tuple[tuple[int, float], ...] = ()
     if isinstance(sweep, PublishedSweep):
         document, cells = sweep.document, sweep.points
     elif sweep.kind == "measured" and sweep.size_bytes and (sweep.metric, sweep.unit) == ("busbw", "GB/s"):

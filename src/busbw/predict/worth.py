@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 from msgspec import structs
 
@@ -62,7 +63,7 @@ def _inputs(
 
     for field, title in _RATES.items():
         if getattr(machine.rates, field) is not None:
-            yield title, False, lambda times, field=field: again(_with_rate(machine, field, times), constants)
+            yield title, False, partial(_by_rate, again, machine, constants, field)
     yield "size of the message", False, lambda times: again(machine, constants, max(1, round(call.size_bytes * times)))
     # NCCL's own numbers and what a network adds to them are one sum in the time.
     yield (
@@ -73,6 +74,16 @@ def _inputs(
     yield "cost of a chunk in a tree", True, lambda times: again(machine, _with_chunk(constants, times))
     yield "knee of the rise in a node", True, lambda times: again(machine, _with_knee(constants, times))
     yield "cost of a rank's own part", True, lambda times: again(machine, _with_own(constants, times))
+
+
+def _by_rate(
+    again: Callable[[MachineClass, PredictorConstants], float],
+    machine: MachineClass,
+    constants: PredictorConstants,
+    field: str,
+    times: float,
+) -> float:
+    return again(_with_rate(machine, field, times), constants)
 
 
 def _with_rate(machine: MachineClass, field: str, times: float) -> MachineClass:
