@@ -2,12 +2,12 @@
 
     python benchmarks/predict/astra_sim.py PROGRAM [GPUS ...]
 
-PROGRAM is AstraSim_Analytical_Congestion_Unaware (the other one takes a single dimension). all_reduce of 16 GiB on 1 to 128 nodes of 8 H100 with
-8 x 400 Gb/s (table 1 and 2 of the interconnect write-up, docs/data/training-cells.csv; our constants were fitted to
-these cells). ASTRA-sim gets the same line rates: 450 GB/s a GPU within a node, 50 GB/s between them, as two switches
-with a ring in each, four splits of which two are under way (as its own example for H100 has), and latencies of NCCL's
-own model. Both are run in turn, three times, and the median is told; ours
-is timed without, theirs with the start of its process.
+PROGRAM is AstraSim_Analytical_Congestion_Unaware (the other one takes a single dimension). The call is all_reduce of
+16 GiB on 1 to 128 nodes of 8 H100 with 8 x 400 Gb/s (tables 1 and 2 of the interconnect write-up, in
+docs/data/training-cells.csv; our constants were fitted to these cells). ASTRA-sim gets the same line rates: 450 GB/s a
+GPU within a node, 50 GB/s between them, as two switches with a ring in each, four splits of which two are under way (as
+its own example for H100 has), and latencies of NCCL's own model. Both are run in turn, three times, and the median is
+told; ours is timed without, theirs with the start of its process.
 """
 
 import csv

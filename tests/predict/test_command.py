@@ -19,7 +19,20 @@ def test_a_table_has_sizes_intervals_and_what_it_rests_on(tmp_path: Path) -> Non
     assert "predicted, nothing of it is measured" in done.stdout
     assert "16 GiB" in done.stdout
     assert "each left out of the fit" in done.stdout
+    assert "in family: what counts most is of such GPUs and such a network; 3 documents, tier closed" in done.stdout
+    assert "widest part of the interval: how far documents lie off" in done.stdout
+    assert "one measured size on 32 nodes would make it" in done.stdout
     assert all(len(line) <= 80 for line in done.stdout.splitlines() if "iB " in line[:10])
+
+
+def test_inputs_are_ranked_by_what_they_are_worth_and_what_others_measured_stands_apart(tmp_path: Path) -> None:
+    found = json.loads(warm_busbw("predict", *AZURE, "--json", cwd=tmp_path).stdout)
+    inputs = found["sensitivity"]["inputs"]
+    assert inputs[0]["name"] == "rate of a NIC"
+    assert inputs[0]["less_Bps"] < found["sensitivity"]["busbw_Bps"] < inputs[0]["more_Bps"]
+    spans = [abs(each["more_Bps"] - each["less_Bps"]) for each in inputs]
+    assert spans == sorted(spans, reverse=True)
+    assert {each["nodes"] for each in found["elsewhere"]} > {1, 32}
 
 
 def test_csv_has_a_row_a_size_and_number_of_nodes(tmp_path: Path) -> None:

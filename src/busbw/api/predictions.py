@@ -36,10 +36,11 @@ from busbw.predict.closed import predicted
 from busbw.predict.described import captured_machine, described_machine
 from busbw.predict.graphs import MOST_BYTES, graphs_as_stated, graphs_of_file, graphs_of_log, graphs_of_plans
 from busbw.predict.intervals import band_of
-from busbw.predict.machines import CannotTellError, MachineClass, groups_of, machine_of
+from busbw.predict.machines import CannotTellError, MachineClass, groups_of, machine_of, measured_elsewhere
 from busbw.predict.nccl import choice
 from busbw.predict.sweeps import CellGroup
 from busbw.predict.tiers import ScheduleTier, simulated
+from busbw.predict.worth import narrower_of, sensitivity_of
 from busbw.stats.distributions import median
 from busbw.store.files import read_bounded
 from busbw.topo.origins.from_platform import map_gap
@@ -128,8 +129,8 @@ def predict(asked: PredictRequest) -> Prediction:
         notes.append(
             "how leaves are joined is not published: --what-if oversubscription=2 tells what a spine that blocks takes"
         )
-    if told and calibration is None:
-        notes.append("a few measured sizes of this machine shift it, and make it narrower: --calibrate RUN or FILE.csv")
+    calls = [row.expected for row in told if row.expected is not None]
+    largest = max(calls, key=lambda call: (call.nodes, call.size_bytes), default=None)
     return Prediction(
         name=found.id if asked.platform is not None else machine.name,
         collective=asked.collective,
@@ -137,6 +138,9 @@ def predict(asked: PredictRequest) -> Prediction:
         release=release,
         beside=asked.tier if asked.tier != "closed" else None,
         rows=tuple(rows),
+        elsewhere=measured_elsewhere(machine, asked.collective, all_platforms(())),
+        sensitivity=sensitivity_of(machine, largest, asked.collective) if largest is not None else None,
+        narrower=narrower_of(machine, largest) if largest is not None and calibration is None else None,
         notes=(*notes, *machine.rates.assumptions),
     )
 

@@ -121,14 +121,8 @@ def predict(
     _predict_step(workload, overlap, platform, alone=(collective, machine, host) == (None, None, None), as_json=as_json)
     sizes = _sizes(sizes_bytes, first, last, step)
     if schedule is not None:
-        own = {
-            "protocol": protocol,
-            "schedule_out": schedule_out,
-            "machine": machine,
-            "host": host,
-            "explain": explain,
-            "csv": as_csv,
-        }
+        own: dict[str, object] = {"protocol": protocol, "schedule_out": schedule_out, "machine": machine, "host": host}
+        own |= {"explain": explain, "csv": as_csv}
         _time(schedule, collective, platform, _numbers(nodes), sizes, asked | own, as_json=as_json)
     if collective is None or (platform, machine, host) == (None, None, None):
         lacks = "no collective is named" if collective is None else "neither a platform, a machine nor a host is named"

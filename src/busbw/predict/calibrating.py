@@ -172,6 +172,7 @@ def calibrated(call: PredictedCall, points: Sequence[CalibrationPoint], left_out
         high_Bps=min(busbw_Bps * math.exp(reach), call.bound_Bps),
         kinship="calibrated" if own else call.kinship,
         interval_words=words,
+        widest="what was left of documents that were calibrated so" if own else call.widest,
         basis=(
             *call.basis,
             f"shifted by {100 * (math.exp(shift) - 1):+.1f} % through {len(own or alike)} measured cells",

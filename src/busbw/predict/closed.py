@@ -136,7 +136,8 @@ def _call(
     bound_Bps = bound.busbw_Bps or busbw_Bps
     kinship = kinship_of(machine, share)
     band = band_of(size_bytes)
-    reach, words = reach_of(constants.left_out, band, kinship, scope_of(machine, nodes))
+    scatter, words = reach_of(constants.left_out, band, kinship, scope_of(machine, nodes))
+    reach = scatter
     if bound.algorithm == "ring" and share.part == "nic" and share.share > _SLOW_RING:
         reach = max(reach, math.log(share.share / _SLOW_RING))
         words += "; down to 0.82 of line rate at least, which is all that some rings reach"
@@ -159,6 +160,7 @@ def _call(
         limited_by=limited_by,
         kinship=kinship,
         interval_words=f"{bands_words(band)}: {words}",
+        widest=_widest(scatter, reach, times, extrapolated),
         extrapolated=extrapolated,
         share=share.share,
         share_spread=share.spread,
@@ -310,6 +312,20 @@ def _extrapolated(
         measured = f"the {seen} that were measured over {machine.fabric if own else 'any network'}"
         words.append(f"{nodes} nodes are beyond twice {measured}: interval x {grown:.2f}")
     return times, tuple(words)
+
+
+def _widest(scatter: float, reach: float, factor: float, extrapolated: tuple[str, ...]) -> str:
+    """Return what makes most of the interval's width: scatter of documents, the slower mode of rings, or distance."""
+    parts = {
+        f"how far documents lie off that were left out of the fit, {_percent(scatter)}": scatter,
+        "some rings reach 0.82 of line rate, and nobody has said why": reach - scatter,
+        f"extrapolated, {'; '.join(extrapolated)}": reach * (factor - 1),
+    }
+    return max(parts, key=lambda words: parts[words])
+
+
+def _percent(reach: float) -> str:
+    return f"-{100 * (1 - math.exp(-reach)):.0f} to +{100 * (math.exp(reach) - 1):.0f} %"
 
 
 def _share_words(share: LinkShare, limited_by: str) -> str:

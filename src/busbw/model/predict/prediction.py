@@ -114,8 +114,9 @@ class PredictedCall(Value, frozen=True, kw_only=True):
     # The part of the machine that limits very large messages.
     limited_by: str
     kinship: Kinship
-    # Where the interval is from, and what was done to it.
+    # Where the interval is from, and what was done to it; what makes most of its width.
     interval_words: str
+    widest: str
     extrapolated: tuple[str, ...] = ()
     # How much of the limiting part's line rate large messages reach.
     share: float | None = None
@@ -216,6 +217,46 @@ class PredictedSize(Value, frozen=True, kw_only=True):
     cannot: str | None = None
 
 
+class MeasuredElsewhere(Value, frozen=True, kw_only=True):
+    """What somebody published of nodes of the same kind: no part of the prediction, and drawn beside it."""
+
+    name: str
+    document: str
+    nodes: Integer
+    size_bytes: Integer
+    busbw_Bps: float
+
+
+class InputWorth(Value, frozen=True, kw_only=True):
+    """What bus bandwidth becomes when one input is less, and when it is more, by the share of its `Sensitivity`."""
+
+    name: str
+    # Whether a fit to documents gave it.
+    is_fitted: bool
+    less_Bps: float
+    more_Bps: float
+
+
+class Sensitivity(Value, frozen=True, kw_only=True):
+    """What each input is worth for one call, the one that matters most first."""
+
+    nodes: Integer
+    size_bytes: Integer
+    busbw_Bps: float
+    # By how much each input is changed, as a share of itself.
+    change: float
+    inputs: tuple[InputWorth, ...]
+
+
+class Narrower(Value, frozen=True, kw_only=True):
+    """How wide the interval would be with a measured size on as many nodes: its ends over the centre, as shares."""
+
+    nodes: Integer
+    size_bytes: Integer
+    half_width: float
+    calibrated_half_width: float
+
+
 class Prediction(Value, frozen=True, kw_only=True):
     """What a collective is predicted to take on nodes of one kind. Nothing of it was measured."""
 
@@ -227,6 +268,11 @@ class Prediction(Value, frozen=True, kw_only=True):
     tier: Literal["closed"] = "closed"
     beside: Tier | None = None
     rows: tuple[PredictedSize, ...]
+    elsewhere: tuple[MeasuredElsewhere, ...] = ()
+    # Of the largest size on the most nodes; None: nothing is predicted.
+    sensitivity: Sensitivity | None = None
+    # None: nothing is predicted, or a cell of the machine was given already.
+    narrower: Narrower | None = None
     notes: tuple[str, ...] = ()
 
 

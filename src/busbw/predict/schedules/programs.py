@@ -239,15 +239,9 @@ def described(
             if lag < program.rounds:
                 draft.after(str(at), rank, str(other), rank, lag=lag)
     return Schedule(
-        algorithm=algorithm,
-        collective=collective,
-        ranks=ranks,
-        group=gpus,
-        lanes=1,
-        ranks_of_nic=ranks_of_nic,
-        rounds=program.rounds,
-        works=draft.works(),
-    )
+        algorithm=algorithm, collective=collective, ranks=ranks, group=gpus, lanes=1, ranks_of_nic=ranks_of_nic,
+        rounds=program.rounds, works=draft.works(),
+    )  # fmt: skip
 
 
 _NOTHING = Via(link="nvlink")

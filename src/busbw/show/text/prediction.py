@@ -13,9 +13,12 @@ from busbw.model.predict.nccl_choice import PredictedChoice
 from busbw.model.predict.prediction import (
     ChangedCall,
     HeldTable,
+    Kinship,
+    Narrower,
     PredictedCall,
     PredictedSize,
     Prediction,
+    Sensitivity,
     SimulatedCall,
     TimedSchedule,
 )
@@ -94,11 +97,16 @@ def _foundations(found: Prediction, *, explained: bool) -> list[str]:
     calls = [row.expected for row in told if row.expected is not None]
     lines = [f"cannot tell: {reason}" for reason in dict.fromkeys(row.cannot for row in found.rows if row.cannot)]
     lines += [f"algorithm: {by}" for by in dict.fromkeys(row.chosen_by for row in told)]
+    lines += [_kinship_words(calls, kinship, found.tier) for kinship in dict.fromkeys(call.kinship for call in calls)]
     lines += [f"interval: {words}" for words in dict.fromkeys(call.interval_words for call in calls)]
     lines += [
         f"extrapolated: {words}" for words in dict.fromkeys(words for call in calls for words in call.extrapolated)
     ]
     lines += [_shift_words(row, row.before, row.expected) for row in told if row.before and row.expected]
+    if calls:
+        largest = max(calls, key=lambda call: (call.nodes, call.size_bytes))
+        lines.append(f"widest part of the interval: {largest.widest}")
+    lines += [_narrower_words(found.narrower)] if found.narrower is not None else []
     lines += [_changed_words(row, row.changed) for row in told if row.changed is not None]
     lines += [f"by {row.simulated.tier}: {_simulated_words(row, row.simulated)}" for row in told if row.simulated]
     beside = dict.fromkeys(row.cannot_simulate for row in told if row.cannot_simulate)
@@ -107,8 +115,9 @@ def _foundations(found: Prediction, *, explained: bool) -> list[str]:
     lines += [f"what if: cannot tell: {reason}" for reason in untold]
     documents = dict.fromkeys(document for call in calls for document in call.documents)
     if documents:
-        lines.append(f"constants: fitted to {', '.join(documents)}; tier {found.tier} (docs/method-predicting.md)")
+        lines.append(f"constants: fitted to {', '.join(documents)} (docs/method-predicting.md)")
     if explained:
+        lines += _sensitivity_words(found.sensitivity) if found.sensitivity is not None else []
         lines += [f"  {words}" for words in dict.fromkeys(words for call in calls for words in call.basis)]
         lines += [_way_words(row, call) for row in told for call in row.others]
         lines += [f"  {row.simulated.tier}: {row.simulated.words}" for row in told if row.simulated]
@@ -125,6 +134,36 @@ def _shift_words(row: PredictedSize, before: PredictedCall, after: PredictedCall
     else:
         constant = f"; each part of its time x {after.time_s / before.time_s:.3f}"
     return f"calibrated: {what}: {rates}; 90 %: {_between(before)} -> {_between(after)}{constant}"
+
+
+def _kinship_words(calls: Sequence[PredictedCall], kinship: Kinship, tier: str) -> str:
+    documents = dict.fromkeys(name for call in calls if call.kinship == kinship for name in call.documents)
+    of = {
+        "in family": "what counts most is of such GPUs and such a network",
+        "across": "what counts most is of other GPUs or another network",
+        "calibrated": "shifted through cells of the machine itself",
+    }
+    return f"{kinship}: {of[kinship]}; {counted(len(documents), 'document')}, tier {tier}"
+
+
+def _narrower_words(narrower: Narrower) -> str:
+    what = f"one measured size on {counted(narrower.nodes, 'node')}"
+    before, after = (f"+-{100 * width:.0f} %" for width in (narrower.half_width, narrower.calibrated_half_width))
+    if narrower.calibrated_half_width >= narrower.half_width:
+        return f"{what} would shift it and not make it narrower ({before}): --calibrate RUN"
+    other = "" if narrower.nodes in (1, 2) else "; on 2 nodes it would only shift it"
+    return f"{what} would make it {after} instead of {before}{other}: --calibrate RUN"
+
+
+def _sensitivity_words(found: Sensitivity) -> list[str]:
+    """Return what each input is worth, a line each, the one that matters most first."""
+    what = f"{format_size(found.size_bytes)} on {counted(found.nodes, 'node')}"
+    lines = [f"  what each input is worth, {100 * found.change:.0f} % less and more, for {what}:"]
+    for each in found.inputs:
+        less, more = (100 * (rate / found.busbw_Bps - 1) for rate in (each.less_Bps, each.more_Bps))
+        fitted = " (fitted)" if each.is_fitted else ""
+        lines.append(f"    {less:+6.1f} % to {more:+6.1f} %  {each.name}{fitted}")
+    return lines
 
 
 def _changed_words(row: PredictedSize, changed: ChangedCall) -> str:
