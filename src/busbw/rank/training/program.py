@@ -112,6 +112,10 @@ def _place(plan: ProxyPlan, identity: RankIdentity, torch: Any) -> _Seat:  # noq
 
 
 def _meet(plan: ProxyPlan, identity: RankIdentity, place: _Seat, torch: Any) -> None:  # noqa: ANN401
+    if plan.graph:
+        # Else NCCL adds nodes to the graph for each call, which lengthen it. Calls of the graph and others are never
+        # under way at the same time here, as what is left of one is waited for before the other.
+        os.environ.setdefault("NCCL_GRAPH_MIXING_SUPPORT", "0")
     address, port = _address(os.environ, plan), os.environ.get("MASTER_PORT", _DEFAULT_PORT)
     try:
         torch.distributed.init_process_group(
