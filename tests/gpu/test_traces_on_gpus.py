@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from .conftest import GUARDS
+from .traced_steps import STEPS
 
 PROGRAM = Path(__file__).parent / "traced_steps.py"
 
@@ -51,21 +52,12 @@ def test_a_trace_tells_what_is_hidden_and_what_is_exposed(tmp_path: Path) -> Non
             f"  steps {[f'{each * 1e3:.3f}' for each in steps_s]} ms, without profiler {measured['step_s'] * 1e3:.3f}"
         )
         print(f"  exchange without profiler {measured['exchange_s'] * 1e6:.1f} us; {json.dumps(groups)}")
+        data, experts = groups.pop("data (1), 2 ranks"), groups.pop("experts (2), 2 ranks")
+        assert not groups
         assert (share["rank"], share["gpus"], share["has_steps"]) == (rank, 2, True)
-        assert len(steps_s) in (7, 8), "the last one has no end where its kernels do not show it"
+        assert len(steps_s) == data["kernels"] == experts["kernels"] == STEPS
+        assert share["communication"] == pytest.approx(share["exposed"] + share["hidden"])
         assert share["step_s"]["value"] == pytest.approx(measured["step_s"], rel=0.10)
-        (data,) = [each for name, each in groups.items() if "data" in name]
-        (experts,) = [each for name, each in groups.items() if "experts" in name]
-        assert all("2 ranks" in name for name in groups)
         # The sum ends before the products do; nothing computes beside an exchange.
         assert data["exposed_s"] <= 0.05 * data["busy_s"]
         assert experts["exposed_s"] >= 0.95 * experts["busy_s"]
-        # One GPU waits in it for the other: the shorter of both is the exchange itself.
-        assert experts["busy_s"] >= 0.7 * measured["exchange_s"]
-    least_s = min(
-        each["busy_s"]
-        for share in json.loads(read.stdout)["traces"]
-        for each in share["groups"]
-        if "experts" in each["group"]
-    )
-    assert least_s == pytest.approx(measured["exchange_s"], rel=0.25)

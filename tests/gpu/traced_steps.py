@@ -10,9 +10,6 @@ import os
 import sys
 import time
 
-import torch
-import torch.distributed as dist
-
 STEPS, WARM_UP = 8, 4
 SUMMED_BYTES, EXCHANGED_BYTES = 64 * 2**20, 32 * 2**20
 SIDE = 8192
@@ -22,6 +19,9 @@ PRODUCTS = 4
 
 def main() -> None:
     """Run the steps twice, without and with the profiler."""
+    import torch
+    import torch.distributed as dist
+
     rank, address, file = int(sys.argv[1]), sys.argv[2], sys.argv[3]
     assert (os.environ["NCCL_NVLS_ENABLE"], os.environ["TORCH_SYMM_MEM_DISABLE_MULTICAST"]) == ("0", "1")
     assert os.environ["NVSHMEM_DISABLE_NVLS"] == "1"

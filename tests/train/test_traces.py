@@ -190,3 +190,37 @@ def test_records_of_a_communicator_without_a_name_count_too(tmp_path: Path) -> N
     (log,) = train_read(TrainReadRequest(sources=(str(path),))).records
 
     assert (log.records, log.garbled, [each.collective for each in log.shares]) == (2, 0, ["all_reduce"])
+
+
+def test_a_trace_of_two_gpus_says_what_its_microseconds_say() -> None:
+    # Two H100, PyTorch 2.11: a sum in the group "data" beside products of matrices, then an exchange in "experts"
+    # with nothing beside it. Kernels of the profiler's warm-up have no group, and lie before the first step.
+    path = Path(__file__).parent / "samples" / "two-h100.pt.trace.json.gz"
+    (share,) = train_read(TrainReadRequest(sources=(str(path),))).traces
+    events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
+    zero_us = min(each["ts"] for each in events if each["cat"] == "kernel")
+    marks = sorted(
+        each["ts"] - zero_us
+        for each in events
+        if each["cat"] == "gpu_user_annotation" and each["name"].startswith("ProfilerStep")
+    )
+    length = int(max(each["ts"] + each["dur"] for each in events if each["cat"] == "kernel") - zero_us)
+    computes, communicates = bytearray(length), bytearray(length)
+    for each in events:
+        if each["cat"] == "kernel":
+            begin = round(each["ts"] - zero_us)
+            place = communicates if each["name"].startswith("nccl") else computes
+            place[begin : begin + round(each["dur"])] = b"\1" * len(place[begin : begin + round(each["dur"])])
+
+    assert len(share.steps) == len(marks) == 8
+    for step, begin, end in zip(share.steps, marks, [*marks[1:], length], strict=True):
+        places = range(round(begin), round(end))
+        assert step.time_s == pytest.approx((end - begin) * 1e-6, abs=2e-6)
+        assert step.communication_s == pytest.approx(sum(communicates[at] for at in places) * 1e-6, abs=5e-6)
+        assert step.exposed_s == pytest.approx(sum(communicates[at] > computes[at] for at in places) * 1e-6, abs=2e-5)
+    assert share.communication == pytest.approx(share.exposed + share.hidden)
+    assert [(each.group, each.kernels) for each in share.groups] == [
+        ("experts (2), 2 ranks", 8),
+        ("data (1), 2 ranks", 8),
+    ]
+    assert any("7 kernels of NCCL before or after the marked steps" in note for note in share.notes)

@@ -17,12 +17,13 @@ from busbw.model.finding import Finding
 from busbw.model.scaling import ScalingEstimate
 from busbw.model.train.trace import GroupShare, TraceShare, TraceStep
 from busbw.stats.distributions import median, median_interval
-from busbw.train.reading.kineto import TracedSteps
+from busbw.train.reading.kineto import Kernel, TracedSteps
 
 Spans = Sequence[tuple[float, float]]
 # From this share of a step on exposed communication is worth a warning.
 LEAST_EXPOSED = 0.1
 _MOST_GROUPS = 64
+_PARTS = ("compute_s", "communication_s", "exposed_s")
 
 
 def union(spans: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -95,19 +96,17 @@ def trace_share(traced: TracedSteps, source: str, size_bytes: int) -> TraceShare
     )
     times = sorted(step.time_s for step in steps)
     low, high = median_interval(times) or (times[0], times[-1])
-    shares = {
-        name: _median_share([(getattr(step, name), step.time_s) for step in steps])
-        for name in ("compute_s", "communication_s", "exposed_s")
-    }
-    idle = _median_share([(step.time_s - step.compute_s - step.exposed_s, step.time_s) for step in steps])
-    hidden = _median_share([(step.communication_s - step.exposed_s, step.time_s) for step in steps])
+    shares = _middle_shares(steps)
+    hidden = shares["communication_s"] - shares["exposed_s"]
     step_s = ScalingEstimate(value=median(times), low=low, high=high, basis="samples")
     what = "a step" if traced.steps else "the trace"
     sentence = (
         f"communication takes {percent(shares['communication_s'])} of {what} ({format_time(step_s.value)}): "
         f"{percent(shares['exposed_s'])} exposed, {percent(hidden)} hidden behind kernels that compute"
     )
-    groups = tuple(_groups(traced, compute, spans))
+    first_s, last_s = spans[0][1], spans[-1][2]
+    inside = [each for each in traced.communication if each.begin_s < last_s and each.end_s > first_s]
+    groups = tuple(_groups(inside, compute, spans))
     return TraceShare(
         source=source,
         rank=traced.rank,
@@ -119,25 +118,33 @@ def trace_share(traced: TracedSteps, source: str, size_bytes: int) -> TraceShare
         exposed=shares["exposed_s"],
         hidden=hidden,
         compute=shares["compute_s"],
-        idle=max(idle, 0.0),
+        idle=max(1 - shares["compute_s"] - shares["exposed_s"], 0.0),
         groups=groups,
         kernels=len(traced.compute) + len(traced.communication),
         bytes_read=size_bytes,
         sentence=sentence,
         findings=_findings(shares["exposed_s"], groups),
-        notes=tuple(_notes(traced)),
+        notes=tuple(_notes(traced, inside)),
     )
 
 
-def _median_share(parts: Sequence[tuple[float, float]]) -> float:
-    return median(sorted(part / whole if whole > 0 else 0.0 for part, whole in parts))
+def _middle_shares(steps: Sequence[TraceStep]) -> dict[str, float]:
+    """Return shares of the step in the middle by exposed share, of two there the mean: so they add up."""
+    every = sorted(
+        ({name: getattr(step, name) / step.time_s if step.time_s > 0 else 0.0 for name in _PARTS} for step in steps),
+        key=lambda shares: shares["exposed_s"],
+    )
+    middle = every[(len(every) - 1) // 2 : len(every) // 2 + 1]
+    return {name: sum(each[name] for each in middle) / len(middle) for name in _PARTS}
 
 
-def _groups(traced: TracedSteps, compute: Spans, steps: Sequence[tuple[int, float, float]]) -> Iterable[GroupShare]:
+def _groups(
+    kernels: Sequence[Kernel], compute: Spans, steps: Sequence[tuple[int, float, float]]
+) -> Iterable[GroupShare]:
     """Return each group, that with most exposed time first: seconds a step, the median over steps."""
     members: dict[str, list[tuple[float, float]]] = {}
     collectives: dict[str, Counter[str]] = {}
-    for each in traced.communication:
+    for each in kernels:
         group = each.group if each.group in members or len(members) < _MOST_GROUPS else "other groups"
         members.setdefault(group, []).append((each.begin_s, each.end_s))
         collectives.setdefault(group, Counter())[each.collective] += 1
@@ -174,7 +181,7 @@ def _findings(exposed: float, groups: Sequence[GroupShare]) -> tuple[Finding, ..
     )
 
 
-def _notes(traced: TracedSteps) -> Iterable[str]:
+def _notes(traced: TracedSteps, inside: Sequence[Kernel]) -> Iterable[str]:
     if not traced.steps:
         yield "no ProfilerStep in the trace: all of it counts as one, pauses between steps and all"
     elif traced.steps_of_host:
@@ -183,7 +190,9 @@ def _notes(traced: TracedSteps) -> Iterable[str]:
         yield f"{traced.other_gpus} other GPUs in the trace are left out: the one with most kernels was taken"
     if traced.garbled:
         yield f"{traced.garbled} events with impossible times are left out"
-    if traced.communication and all(each.group == "group not told" for each in traced.communication):
+    if len(inside) < len(traced.communication):
+        yield f"{len(traced.communication) - len(inside)} kernels of NCCL before or after the marked steps are left out"
+    if inside and all(each.group == "group not told" for each in inside):
         yield "the trace names no groups: PyTorch does since 2.3"
     if not traced.communication:
         yield "no kernel of NCCL in the trace"

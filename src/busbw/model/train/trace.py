@@ -33,7 +33,11 @@ class TraceStep(Value, kw_only=True, frozen=True):
 
 
 class TraceShare(Value, kw_only=True, frozen=True):
-    """One trace: its steps, and the shares of a step by the median over them. Times are of kernels on the GPU."""
+    """One trace: its steps, and the shares of the step in the middle by exposed share. Times are of kernels on the GPU.
+
+    Of two steps in the middle it is the mean. Communication is what is exposed and what is hidden; compute, what is
+    exposed and idle make the step.
+    """
 
     source: str
     rank: Integer | None = None

@@ -15,12 +15,15 @@ from typing import Any
 import msgspec
 
 from busbw.base.errors import InputError
+from busbw.stats.distributions import median
 
 MOST_BYTES = 4 * 2**30
 _STEP = re.compile(r"ProfilerStep#(\d{1,12})", re.ASCII)
 # NCCL, RCCL, MSCCL, and what sends from within kernels.
 _COMMUNICATION = re.compile(r"(?:void )?(?:nccl|rccl|mscclKernel|mscclpp|nvshmem|deep_ep::)", re.IGNORECASE)
 _LONGEST_NAME = 80
+# So many times as long as the others a last step may be.
+_MOST_TIMES = 1.5
 _NOTHING = msgspec.Raw(b"{}")
 
 
@@ -108,7 +111,7 @@ def read_trace(content: bytes, where: str) -> TracedSteps:
         )
     chosen = max(kernels.values(), key=len)
     zero_us = min(each.ts for each in chosen)
-    steps, of_host = _steps(sound, zero_us)
+    steps, of_host = _steps(sound, zero_us, max(_interval(each, zero_us)[1] for each in chosen))
     info = trace.distributedInfo or {}
     return TracedSteps(
         compute=[_interval(each, zero_us) for each in chosen if not _COMMUNICATION.match(each.name)],
@@ -147,8 +150,15 @@ def _kernel(event: _TraceEvent, zero_us: float) -> Kernel:
     return Kernel(begin_s, end_s, (label or "group not told")[:_LONGEST_NAME], collective[:_LONGEST_NAME])
 
 
-def _steps(events: list[_TraceEvent], zero_us: float) -> tuple[tuple[tuple[int, float, float], ...], bool]:
-    """Return the steps, each from its begin to that of the next, and whether they are those of the host."""
+def _steps(
+    events: list[_TraceEvent], zero_us: float, last_s: float
+) -> tuple[tuple[tuple[int, float, float], ...], bool]:
+    """Return the steps, each from its begin to that of the next, and whether they are those of the host.
+
+    `last_s`: the end of the last kernel. The mark of a step on the GPU leaves out kernels in annotations of their own,
+    as PyTorch has them for collectives: the last step, which no other follows, ends with that kernel where this makes
+    it no longer than others are.
+    """
     for cat, of_host in (("gpu_user_annotation", False), ("user_annotation", True), ("Operator", True)):
         spans: dict[int, tuple[float, float]] = {}
         for each in events:
@@ -160,7 +170,10 @@ def _steps(events: list[_TraceEvent], zero_us: float) -> tuple[tuple[tuple[int, 
         if spans:
             ordered = sorted((begin_s, end_s, number) for number, (begin_s, end_s) in spans.items())
             nexts = [begin_s for begin_s, _, _ in ordered[1:]]
-            ends = [*nexts, ordered[-1][1]]
+            begin_s, end_s, _ = ordered[-1]
+            others = sorted(after - before for (before, _, _), after in zip(ordered[:-1], nexts, strict=True))
+            is_whole = bool(others) and last_s - begin_s <= _MOST_TIMES * median(others)
+            ends = [*nexts, max(end_s, last_s) if is_whole else end_s]
             return tuple(
                 (number, begin_s, end_s)
                 for (begin_s, _, number), end_s in zip(ordered, ends, strict=True)
