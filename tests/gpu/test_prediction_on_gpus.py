@@ -1,7 +1,10 @@
 """NCCL's cost model against what NCCL prints on this machine, and predictions within one node against measurements."""
 
+import json
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,13 +12,14 @@ from tests.predict.test_nccl_model import printed_table
 
 from busbw.facts.nccl_model import nccl_constants, nccl_model_facts
 from busbw.facts.platforms import find_platform
-from busbw.model.predict.nccl_choice import NcclJob
+from busbw.model.predict.nccl_choice import MODELLED, PROTOCOLS, NcclJob
 from busbw.predict.closed import predicted
-from busbw.predict.graphs import graphs_of_log
+from busbw.predict.graphs import graphs_of_file, graphs_of_log
 from busbw.predict.machines import machine_of
-from busbw.predict.nccl import cost_table
+from busbw.predict.nccl import choice, cost_table
 
 from .conftest import GUARDS
+from .nccl_estimates import SIZES
 
 SHORT = ("--time-limit", "4", "--min-samples", "30")
 HOPPER = 90
@@ -37,6 +41,48 @@ def test_the_table_that_nccl_prints_comes_out_to_the_digit(run, tmp_path: Path) 
     }
     assert printed
     assert {place: ours[place] for place in printed} == printed
+
+
+def test_what_nccl_estimates_without_running_is_what_the_model_says(nccl: Path, tmp_path: Path) -> None:
+    # What NCCL takes itself, and each cell of rings and trees by itself.
+    ways = ["-", *(f"{algorithm},{protocol}" for algorithm in ("Ring", "Tree") for protocol in PROTOCOLS)]
+    graph_file = tmp_path / "graph.xml"
+    said = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,GRAPH,TUNING", "NCCL_DEBUG_FILE": f"{tmp_path}/nccl.%p"}
+    answer = subprocess.run(
+        [sys.executable, str(Path(__file__).parent / "nccl_estimates.py"), str(nccl), *ways],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, **GUARDS, **said, "NCCL_GRAPH_DUMP_FILE": str(graph_file), "NCCL_TUNER_PLUGIN": "none"},
+    )
+    assert answer.returncode == 0, answer.stderr[-3000:]
+    log = "\n".join(path.read_text(errors="replace") for path in sorted(tmp_path.glob("nccl.*")))
+    release = re.search(r"NCCL version (\d+\.\d+\.\d+)", log)
+    if release is None or release[1] not in nccl_model_facts().releases:
+        pytest.skip(f"no model of the release {release[1] if release else 'that wrote the log'}")
+    logged, constants = graphs_of_log(log, "log"), nccl_constants(release[1])
+    job = NcclJob(nodes=1, ranks=2, sm=HOPPER, channels=logged.channels, nvls_channels=logged.nvls_channels)
+    graphs = graphs_of_file(graph_file.read_bytes(), graph_file.name)
+    rows, worst, off = json.loads(answer.stdout), 0.0, []
+    for way, collective, size_bytes, estimated_us in rows:
+        algorithm, _, protocol = way.partition(",")
+        ours_us = choice(
+            job,
+            graphs,
+            constants,
+            release=release[1],
+            collective=collective,
+            size_bytes=size_bytes,
+            algorithm=algorithm.lower() if protocol else None,
+            protocol=protocol or None,
+        ).chosen.time_us
+        worst = max(worst, abs(ours_us / estimated_us - 1))
+        if ours_us != pytest.approx(estimated_us, rel=1e-3):
+            off.append((way, collective, size_bytes, estimated_us, ours_us))
+    print(f"NCCL {release[1]}: {len(rows)} estimates, the largest difference {worst:.2e}; {graphs.ring}")
+    assert len(rows) == (1 + len(PROTOCOLS)) * len(MODELLED) * len(SIZES) + len(PROTOCOLS) * len(SIZES)
+    assert off == []
 
 
 def test_what_two_hopper_gpus_reach_is_inside_of_its_interval_and_latency_is_near(run) -> None:
