@@ -13,7 +13,7 @@ from busbw.predict.changes import changes_of
 from busbw.predict.closed import predicted
 from busbw.predict.graphs import graphs_as_stated, graphs_of_file, graphs_of_log
 from busbw.predict.machines import CannotTellError, MachineClass, machine_of
-from busbw.predict.nccl import cost_table
+from busbw.predict.nccl_table import cost_table
 
 _SAMPLES = Path(__file__).parents[1] / "predict" / "samples"
 
