@@ -143,6 +143,21 @@ class NcclConstants(Value, frozen=True, kw_only=True):
     tree_threads_whole: bool
     # So many merged calls of anything but a ring are started together; 0: merging follows other rules.
     merged_calls: Integer
+    # One of eight slots of a connection with Simple, on Arm; elsewhere 512 KiB.
+    arm_slot_bytes: Integer
+    # Whether chunks of a tree with Simple shrink with the size.
+    tree_chunk_shrinks: bool
+    # slot: chunks shrink as what a slot holds; data: without its flags.
+    chunk_shrinks: Literal["slot", "data"]
+    # Whether a chunk is a whole number of grains: 16 bytes of LL, 1,920 of LL128, 512 of Simple.
+    chunk_grains: bool
+    # NVLS over several nodes that all_reduce uses with less than this has chunks of at most 32 KiB.
+    slow_nvls_GBps: float
+    # The largest chunk of NVLSTree, and from four nodes on.
+    nvlstree_chunk_bytes: Integer
+    nvlstree_chunk_bytes_four_nodes: Integer
+    # Whether Blackwell over several nodes takes it from the NIC, which is not asked for.
+    nvlstree_chunk_by_nic: bool
 
 
 class NcclModelFacts(Value, frozen=True, kw_only=True):

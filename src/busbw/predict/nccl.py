@@ -17,7 +17,11 @@ from busbw.model.predict.nccl_choice import (
     Protocol,
 )
 from busbw.predict.nccl_table import BLACKWELL, GATHERS, cost_table
-from busbw.predict.nccl_work import channels_and_threads, channels_of
+from busbw.predict.nccl_work import channels_and_threads, channels_of, chunk_bytes_of
+
+
+# The cell whose bandwidth decides on chunks of NVLS.
+_NVLS = ("all_reduce", "nvls", "Simple")
 
 
 def choice(
@@ -47,9 +51,11 @@ def choice(
             f"how NCCL {release} merges calls is not modelled: before 2.22 it has rules of its own",
             hint="one call, or a later release",
         )
+    table = cost_table(job, graphs, constants)
+    nvls_GBps = next(cell.bandwidth_GBps for cell in table if (cell.collective, cell.algorithm, cell.protocol) == _NVLS)
     costs = [
-        _cost(job, graphs, constants, cell, size_bytes, calls)
-        for cell in cost_table(job, graphs, constants)
+        _cost(job, graphs, constants, cell, size_bytes, calls, nvls_GBps)
+        for cell in table
         if cell.collective == collective
         and algorithm in (None, cell.algorithm)
         and protocol in (None, cell.protocol)
@@ -87,7 +93,13 @@ def _may_run(job: NcclJob, constants: NcclConstants, collective: str, algorithm:
 
 
 def _cost(
-    job: NcclJob, graphs: NcclGraphs, constants: NcclConstants, cell: CostCell, size_bytes: int, calls: int
+    job: NcclJob,
+    graphs: NcclGraphs,
+    constants: NcclConstants,
+    cell: CostCell,
+    size_bytes: int,
+    calls: int,
+    nvls_GBps: float,
 ) -> CallCost:
     bandwidth_GBps = cell.bandwidth_GBps * _corrected(job, constants, cell, size_bytes)
     latency_us, (channels, there) = cell.latency_us, channels_of(job, graphs, constants)
@@ -96,12 +108,16 @@ def _cost(
         latency_us *= 1.9 if job.sm < 80 else 1.4
     counted = calls if calls == 1 or cell.algorithm == "ring" else -(-calls // constants.merged_calls)
     used, threads = channels_and_threads(job, graphs, constants, cell, size_bytes, channels)
+    chunk = None
+    if used is not None:
+        chunk = chunk_bytes_of(job, graphs, constants, cell, size_bytes, used, nvls_GBps)
     return CallCost(
         algorithm=cell.algorithm,
         protocol=cell.protocol,
         time_us=latency_us * counted + size_bytes / (1000 * bandwidth_GBps),
         channels=used,
         threads=threads,
+        chunk_bytes=chunk,
     )
 
 
