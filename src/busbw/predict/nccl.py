@@ -19,7 +19,6 @@ from busbw.model.predict.nccl_choice import (
 from busbw.predict.nccl_table import BLACKWELL, GATHERS, cost_table
 from busbw.predict.nccl_work import channels_and_threads, channels_of, chunk_bytes_of
 
-
 # The cell whose bandwidth decides on chunks of NVLS.
 _NVLS = ("all_reduce", "nvls", "Simple")
 
