@@ -123,13 +123,44 @@ def test_an_empty_call_is_the_cheapest_cell_of_ll() -> None:
     assert empty_call(constants, "alltoall", 4) is None
 
 
-def test_merged_calls_of_a_ring_cost_each_their_latency() -> None:
-    graphs, constants = graphs_as_stated(("ring=12x30/30",)), nccl_constants("2.30.7")
-    asked = {"release": "2.30.7", "collective": "all_reduce", "size_bytes": 1024}
-    ring = [choice(FOUR_H200, graphs, constants, calls=n, algorithm="ring", **asked).chosen.time_us for n in (1, 10)]
-    tree = [choice(FOUR_H200, graphs, constants, calls=n, algorithm="tree", **asked).chosen.time_us for n in (1, 10)]
-    assert ring[1] > 9 * ring[0] * 0.9
-    assert tree[1] == tree[0]
+@pytest.mark.parametrize(("release", "together"), [("2.22.3", 16), ("2.28.9", 10), ("2.30.7", 8)])
+def test_merged_calls_cost_a_ring_each_its_latency_and_others_once_for_so_many(release: str, together: int) -> None:
+    def times_us(algorithm: str) -> list[float]:
+        asked = {"release": release, "collective": "all_reduce", "size_bytes": 64, "algorithm": algorithm}
+        graphs, constants = graphs_as_stated(("ring=12x30/30",)), nccl_constants(release)
+        counts = (1, together, together + 1)
+        return [choice(FOUR_H200, graphs, constants, calls=n, **asked).chosen.time_us for n in counts]
+
+    once, whole, more = times_us("ring")
+    assert (whole, more) == pytest.approx((together * once, (together + 1) * once), rel=0.01)
+    once, whole, more = times_us("tree")
+    assert (whole, more) == pytest.approx((once, 2 * once), rel=0.01)
+
+
+def test_merged_calls_of_releases_with_other_rules_are_refused() -> None:
+    graphs, constants = graphs_as_stated(("ring=12x30/30",)), nccl_constants("2.21.5")
+    with pytest.raises(InputError, match="merges calls is not modelled"):
+        choice(FOUR_H200, graphs, constants, release="2.21.5", collective="all_reduce", size_bytes=64, calls=2)
+
+
+@pytest.mark.parametrize(
+    ("release", "sm", "nvls", "channels"),
+    [
+        # 8 channels are doubled, and on several nodes of fast Hopper GPUs once more; 16 only before 2.20.
+        ("2.19.4", 90, False, 32),
+        ("2.20.5", 90, False, 16),
+        ("2.20.5", 80, False, 16),
+        # NVLS adds channels, which rings used from 2.22 to 2.27.
+        ("2.21.5", 90, True, 8),
+        ("2.22.3", 90, True, 16),
+        ("2.28.9", 90, True, 8),
+    ],
+)
+def test_channels_follow_the_rules_of_the_release(release: str, sm: int, nvls: bool, channels: int) -> None:
+    graphs = graphs_as_stated(("ring=4x30/30",)) if nvls else graphs_as_stated(("ring=8x60/60",))
+    job = NcclJob(nodes=2, ranks=16, sm=sm, nvls=nvls)
+    asked = {"release": release, "collective": "all_reduce", "size_bytes": 2**30, "algorithm": "ring"}
+    assert choice(job, graphs, nccl_constants(release), **asked).chosen.channels == channels
 
 
 def test_every_release_that_was_read_has_constants_and_others_are_refused_by_name() -> None:

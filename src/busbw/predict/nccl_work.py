@@ -152,7 +152,7 @@ def _nvls_chunk(
     if algorithm == "nvls":
         is_slow = job.nodes > 1 and nvls_GBps < constants.slow_nvls_GBps
         chunk = min(chunk, _SLOW_NVLS_CHUNK_BYTES if is_slow else _NVLS_CHUNK_BYTES)
-        steps = ((64, 64), (8, 32), (2, 16))
+        steps: tuple[tuple[int, int], ...] = ((64, 64), (8, 32), (2, 16))
     else:
         most = constants.nvlstree_chunk_bytes if job.nodes < 4 else constants.nvlstree_chunk_bytes_four_nodes
         chunk = min(chunk, most)
@@ -166,7 +166,8 @@ def _nvls_chunk(
 def _halved(job: NcclJob, constants: NcclConstants, cell: CostCell, size_bytes: int, channels: int, chunk: int) -> int:
     """Return the chunk after it was halved while too few of them are in a channel's part, down to a floor."""
     per_node, depth = job.ranks // job.nodes, job.nodes.bit_length() - 1
-    parts, steps = channels, ()
+    parts, stages = channels, 0.0
+    steps: tuple[tuple[float, int], ...] = ()
     if cell.algorithm == "collnetdirect":
         stages = 1 if per_node == 1 else 2
         parts, steps = channels * per_node, ((64 * stages, 128), (8 * stages, 64), (8 * stages, 32))
@@ -180,8 +181,8 @@ def _halved(job: NcclJob, constants: NcclConstants, cell: CostCell, size_bytes: 
         stages = per_node - 1 + depth
         steps = ((8 * stages, 128), (4 * stages, 64), (stages, 32))
     elif cell.algorithm == "pat":
-        least = 32 if cell.collective == "all_gather" else 16
-        while chunk * channels * least > size_bytes and chunk > 64 * _KIB:
+        shares = 32 if cell.collective == "all_gather" else 16
+        while chunk * channels * shares > size_bytes and chunk > 64 * _KIB:
             chunk //= 2
     for least, kib in steps:
         while size_bytes // (parts * chunk) < least and chunk > kib * _KIB:
