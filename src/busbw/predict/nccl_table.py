@@ -264,10 +264,9 @@ def _ring_bus(
     job: NcclJob, graph: SearchedGraph, constants: NcclConstants, bus_GBps: float, collective: str, protocol: int
 ) -> float:
     if protocol == _LL:
-        both, other = constants.ring_ll_share
-        return min(
-            _ll_cap(job, constants), bus_GBps * (both if job.nodes > 1 or collective in _REDUCING_ALL else other)
-        )
+        slower, other = constants.ring_ll_share
+        share = slower if job.nodes > 1 or collective in _REDUCING_ALL else other
+        return min(_ll_cap(job, constants), bus_GBps * share)
     if protocol == _LL128:
         share = constants.ring_ll128_lone if job.ranks < 2 * job.nodes else 0.92
         return min(bus_GBps * share, graph.channels * _row(constants.ring_ll128, _generation(job.sm), job.nodes))

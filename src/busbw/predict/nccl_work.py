@@ -166,11 +166,12 @@ def _nvls_chunk(
 def _halved(job: NcclJob, constants: NcclConstants, cell: CostCell, size_bytes: int, channels: int, chunk: int) -> int:
     """Return the chunk after it was halved while too few of them are in a channel's part, down to a floor."""
     per_node, depth = job.ranks // job.nodes, job.nodes.bit_length() - 1
-    parts, stages = channels, 0.0
+    # A graph file may have rings without a channel.
+    parts, stages = max(1, channels), 0.0
     steps: tuple[tuple[float, int], ...] = ()
     if cell.algorithm == "collnetdirect":
         stages = 1 if per_node == 1 else 2
-        parts, steps = channels * per_node, ((64 * stages, 128), (8 * stages, 64), (8 * stages, 32))
+        parts, steps = parts * per_node, ((64 * stages, 128), (8 * stages, 64), (8 * stages, 32))
     elif cell.algorithm == "collnetchain":
         chunk = min(chunk, _CHAIN_CHUNK_BYTES)
         steps = ((64 * per_node, 128), (8 * per_node, 64), (per_node, 32))
