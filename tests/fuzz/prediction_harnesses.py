@@ -17,7 +17,7 @@ from busbw.predict.described import described_machine
 from busbw.predict.graphs import graphs_as_stated, graphs_of_file, graphs_of_log
 from busbw.predict.imported import imported_schedule
 from busbw.predict.machines import CannotTellError, MachineClass, machine_of
-from busbw.predict.nccl import cost_table
+from busbw.predict.nccl_table import cost_table
 from busbw.predict.schedules.programs import described
 from busbw.predict.schedules.timing import LaneRates, time_steps
 from busbw.predict.steps import overlap_of, predicted_step

@@ -18,7 +18,8 @@ from busbw.model.predict.nccl_choice import MODELLED, PROTOCOLS, NcclJob
 from busbw.predict.closed import predicted
 from busbw.predict.graphs import graphs_of_file, graphs_of_log
 from busbw.predict.machines import machine_of
-from busbw.predict.nccl import choice, cost_table
+from busbw.predict.nccl import choice
+from busbw.predict.nccl_table import cost_table
 
 from .conftest import GUARDS
 from .nccl_estimates import SIZES

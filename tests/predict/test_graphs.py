@@ -1,10 +1,15 @@
 """Graphs of files, logs and statements: what is read, and what is refused."""
 
+import re
+
 import pytest
 from tests.cost import check_growth
 
 from busbw.base.errors import InputError
+from busbw.facts.nccl_model import nccl_constants
+from busbw.model.predict.nccl_choice import NcclJob
 from busbw.predict.graphs import graphs_as_stated, graphs_of_file, graphs_of_log
+from busbw.predict.nccl import choice
 
 from .test_nccl_model import GRAPH_FILE, LOG
 
@@ -87,3 +92,17 @@ def test_graphs_are_stated_in_short() -> None:
 def test_other_statements_are_refused(text: str) -> None:
     with pytest.raises(InputError):
         graphs_as_stated((text,))
+
+
+def test_channels_of_a_log_of_2_18_are_read_too() -> None:
+    older = re.sub(r"(coll channels), \d+ collnet channels", r"\1", LOG)
+    assert older != LOG
+    assert graphs_of_log(older, "log").channels == graphs_of_log(LOG, "log").channels == 24
+
+
+def test_a_ring_without_a_channel_leaves_a_choice() -> None:
+    graphs = graphs_of_file(re.sub(rb'(<graph id="0" [^>]*nchannels=)"\d+"', rb'\1"0"', GRAPH_FILE), "graph.xml")
+    job, constants = NcclJob(nodes=1, ranks=4, sm=90), nccl_constants("2.28.9")
+    asked = {"release": "2.28.9", "collective": "all_reduce"}
+    for power in range(3, 35):
+        assert choice(job, graphs, constants, size_bytes=2**power, **asked).chosen.algorithm == "tree"

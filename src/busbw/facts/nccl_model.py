@@ -46,6 +46,14 @@ class ShareByGeneration(Value, frozen=True, kw_only=True):
     blackwell: float
 
 
+class NvlsChannels(Value, frozen=True, kw_only=True):
+    """Channels of NVLS before Blackwell, and on it: within one node and over several; 0: by what is not asked for."""
+
+    before: Integer
+    node: Integer
+    nodes: Integer
+
+
 class Correction(Value, frozen=True, kw_only=True):
     """What is left of a tree's bandwidth, by the whole part of log2(bytes / 64)."""
 
@@ -71,33 +79,85 @@ class NcclConstants(Value, frozen=True, kw_only=True):
     tree: ByGeneration
     nvlstree: ByGeneration
     nvls_efficiency: ShareByGeneration
-    # least: the slower of within and between nodes; pipelined: with the efficiency, and both halves of all_reduce.
-    nvls_form: Literal["least", "pipelined"]
-    # Of all_gather and reduce_scatter in the form `least`: as all_reduce and within one node only, or without a rank's
-    # own part.
-    nvls_gather: Literal["whole", "part"]
+    # plain: as any other algorithm; least: the slower of within and between nodes; pipelined: with the efficiency, and
+    # both halves of all_reduce.
+    nvls_form: Literal["plain", "least", "pipelined"]
+    # network: the base, and the network alone; hops: one within the node, and those of the network.
+    nvls_latency: Literal["network", "hops"]
+    # Of all_gather and reduce_scatter in the form `least`: not at all, as all_reduce and within one node only, or
+    # without a rank's own part.
+    nvls_gather: Literal["none", "whole", "part"]
+    # Whether the two are multiplied by nvls_ratio.
+    nvls_gather_ratio: bool
     # From bus bandwidth to algorithm bandwidth; 0: as a ring.
     nvls_ratio: float
-    collnet_gather: Literal["weighted", "least"]
-    # Most ranks of a node for CollNet's chain; 0: any number.
+    # That of NVLSTree, times N / (2 (N - 1)); 0: as NVLS.
+    nvlstree_ratio: float
+    collnet_gather: Literal["none", "weighted", "least"]
+    # What each further rank of a node adds to CollNet's direct form.
+    collnet_rank_us: float
+    # Most ranks of a node for CollNet's chain, and its direct form; 0: any number.
     collnet_chain_ranks: Integer
+    collnet_direct_ranks: Integer
     # Most ranks of a node for NVLS where it is not all_reduce; 0: any number.
     nvls_gather_ranks: Integer
     # Whether NVLS over several nodes has at most the channels of a ring.
     nvls_within_channels: bool
+    # 0: the release has no PAT.
     pat_factor: float
+    # What LL leaves of a ring: where all reduce, or nodes are several; and else.
+    ring_ll_share: tuple[float, float]
+    # What LL128 leaves of a ring that has less than two ranks of each node.
+    ring_ll128_lone: float
+    # How often all_reduce's ring crosses the network: twice the nodes, or twice the gaps between them.
+    ring_crossings: Literal["nodes", "edges"]
+    # Whether the network takes as long as for a tree where nodes have one rank.
+    lone_net_as_tree: bool
+    # What a tree through one GPU of each node leaves.
+    plain_tree: float
     correction: Correction
+    # Whether calls of less than 64 bytes are corrected as those of 64.
+    corrects_below_64: bool
     # Whether NVLSTree of Blackwell on x86 is corrected as a tree is.
     corrects_nvlstree: bool
     # Compute capabilities with LL128; empty: 7.0 and later.
     ll128_only_sm: tuple[Integer, ...]
-    # The worst path between nodes that LL128 takes, before Hopper and from it on.
+    # The worst path within a node that LL128 takes; between nodes, before Hopper and from it on.
+    ll128_intra: str
     ll128_inter: str
     ll128_inter_hopper: str
     # Whether GPUs of two kinds, Hopper and later, may use it.
     ll128_mixed: bool
     # Types of paths, the best first.
     path_order: tuple[str, ...]
+    most_channels: Integer
+    # Up to so many channels are doubled once more over several nodes of Hopper GPUs; whether also of later ones.
+    doubled_most: Integer
+    doubled_newer: bool
+    # none: rings keep their channels; beside: NVLS may add some that rings do not use; all: rings get as many.
+    nvls_raises: Literal["none", "beside", "all"]
+    # The graph that tells whether SHARP takes half as many channels more.
+    collnet_raises: Literal["direct", "chain"]
+    nvls_channels: NvlsChannels
+    # Whether a tree has all threads at every size; else Simple has four warps more.
+    tree_threads_whole: bool
+    # So many merged calls of anything but a ring are started together; 0: merging follows other rules.
+    merged_calls: Integer
+    # One of eight slots of a connection with Simple, on Arm; elsewhere 512 KiB.
+    arm_slot_bytes: Integer
+    # Whether chunks of a tree with Simple shrink with the size.
+    tree_chunk_shrinks: bool
+    # slot: chunks shrink as what a slot holds; data: without its flags.
+    chunk_shrinks: Literal["slot", "data"]
+    # Whether a chunk is a whole number of grains: 16 bytes of LL, 1,920 of LL128, 512 of Simple.
+    chunk_grains: bool
+    # NVLS over several nodes that all_reduce uses with less than this has chunks of at most 32 KiB.
+    slow_nvls_GBps: float
+    # The largest chunk of NVLSTree, and from four nodes on.
+    nvlstree_chunk_bytes: Integer
+    nvlstree_chunk_bytes_four_nodes: Integer
+    # Whether Blackwell over several nodes takes it from the NIC, which is not asked for.
+    nvlstree_chunk_by_nic: bool
 
 
 class NcclModelFacts(Value, frozen=True, kw_only=True):

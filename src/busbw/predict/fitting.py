@@ -278,14 +278,16 @@ def _solved(factor: float, size_bytes: int, busbw_Bps: float, rise: Rise | None)
     """Return the bandwidth at 16 GiB with which a rise goes through one cell; at most a half more than the cell."""
     if rise is None:
         return busbw_Bps
-    low, high = busbw_Bps, 1.5 * busbw_Bps
+    # The bandwidth of endless messages is searched for: it tells that at 16 GiB.
+    low_Bps, high_Bps = (rise.endless_Bps(factor, large_Bps) for large_Bps in (busbw_Bps, 1.5 * busbw_Bps))
+    goal_s = factor * size_bytes / busbw_Bps
     for _ in range(40):
-        middle = (low + high) / 2
-        if factor * size_bytes / rise.parts(factor, size_bytes, rise.endless_Bps(factor, middle)).time_s < busbw_Bps:
-            low = middle
+        middle_Bps = (low_Bps + high_Bps) / 2
+        if rise.parts(factor, size_bytes, middle_Bps).time_s > goal_s:
+            low_Bps = middle_Bps
         else:
-            high = middle
-    return (low + high) / 2
+            high_Bps = middle_Bps
+    return factor * LARGEST_BYTES / rise.parts(factor, LARGEST_BYTES, (low_Bps + high_Bps) / 2).time_s
 
 
 @dataclass(frozen=True, kw_only=True)

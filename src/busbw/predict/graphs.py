@@ -36,7 +36,9 @@ _PRINTED = re.compile(
     re.ASCII,
 )
 _CHANNELS = re.compile(
-    r"NCCL INFO (\d{1,3}) coll channels, \d{1,3} collnet channels, (\d{1,3}) nvls channels", re.ASCII
+    # 2.18 and 2.19 do not print those of CollNet.
+    r"NCCL INFO (\d{1,3}) coll channels, (?:\d{1,3} collnet channels, )?(\d{1,3}) nvls channels",
+    re.ASCII,
 )
 # NCCL prints a ring, a tree, CollNet's chain and direct form and NVLS, where there are such.
 _PRINTED_AS = {4: "ring", 1: "tree", 2: "tree", 3: "chain", 5: "nvls", 6: "direct"}

@@ -15,7 +15,7 @@ from functools import cache
 from busbw.facts.nccl_model import nccl_constants, nccl_model_facts, newest_release
 from busbw.model.predict.prediction import NetworkHop, PredictorConstants, RiseCurve
 from busbw.predict.machines import RDMA, CannotTellError, MachineClass, groups_of
-from busbw.predict.nccl import empty_call
+from busbw.predict.nccl_table import empty_call
 
 # Bandwidths of very large messages are those of this size.
 LARGEST_BYTES = 2**34

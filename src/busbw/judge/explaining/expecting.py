@@ -28,7 +28,7 @@ from busbw.limits.algorithms import shape_of
 from busbw.model.limit import Bound, NodeRates
 from busbw.model.predict.nccl_choice import MODELLED
 from busbw.model.verdict import Basis, Regime
-from busbw.predict.nccl import empty_call as predicted_call
+from busbw.predict.nccl_table import empty_call as predicted_call
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

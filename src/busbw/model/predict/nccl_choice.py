@@ -85,6 +85,8 @@ class CallCost(Value, frozen=True, kw_only=True):
     # None: the count of NVLS channels is not known.
     channels: Integer | None
     threads: Integer
+    # Data of a chunk where these channels share the call evenly; None: not known.
+    chunk_bytes: Integer | None = None
 
 
 class PredictedChoice(Value, frozen=True, kw_only=True):

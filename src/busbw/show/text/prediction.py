@@ -193,6 +193,8 @@ def _choice_words(choice: PredictedChoice) -> list[str]:
     after = f"; then {next_best.algorithm} {next_best.protocol}, {next_best.time_us:.1f} us" if next_best else ""
     counted_for = f"{taken.time_us:.1f} us for {format_size(choice.size_bytes)} by {taken.algorithm} {taken.protocol}"
     with_most = f"at most {channels} of {taken.threads} threads"
+    if taken.chunk_bytes is not None:
+        with_most += f", chunks of {format_size(taken.chunk_bytes)}"
     return [f"  NCCL {choice.release} counts {counted_for}, {with_most}{after} (for choosing; no time)"]
 
 
