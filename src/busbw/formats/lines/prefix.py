@@ -47,17 +47,29 @@ def split(line: str) -> tuple[str, str]:
     text = uncoloured(line.rstrip("\r\n"))
     if not text.isascii():
         text = text.translate(_BLANKS)
+    marks, end = _marks(text)
+    return "".join((match["tag"] or "").strip() for match in marks), text[end:]
+
+
+def tag_spans(text: str) -> list[tuple[int, int]]:
+    """Return where the tags in front of a line of ASCII without colours stand."""
+    return [match.span("tag") for match in _marks(text)[0] if match["tag"]]
+
+
+def _marks(text: str) -> tuple[list[re.Match[str]], int]:
+    """Return the dates and tags in front of a line, and where the rest begins."""
+    marks: list[re.Match[str]] = []
     if text.startswith("#"):
-        return "", text
+        return marks, 0
     indentation = _INDENTED_TAG.match(text) if text.startswith((" ", "\t")) else None
-    start, tags = indentation.end() if indentation is not None else 0, ""
+    end = indentation.end() if indentation is not None else 0
     for _ in range(_MOST):
-        match = _ONE.match(text, start)
+        match = _ONE.match(text, end)
         if match is None:
             break
-        start = match.end()
-        tags += (match["tag"] or "").strip()
-    return tags, text[start:]
+        marks.append(match)
+        end = match.end()
+    return marks, end
 
 
 def uncoloured(text: str) -> str:
