@@ -55,17 +55,27 @@ ELSE = (
 
 # With heads of their own; times, addresses and lengths differ from line to line.
 FAILURES = (
-    "{host}:{pid}:{thread} [{gpu}] transport/net_ib.cc:1310 NCCL WARN NET/IB : Got completion from peer "
-    "10.1.{a}.{b}<{any}> with status=12 opcode=0 len={any} vendor err 129 (Recv) localGid fe80::{any:x}",
-    "{host}:{pid}:{thread} [{gpu}] {time} misc/socket.cc:58 NCCL WARN socketProgress: Connection closed by remote peer "
-    "{host}<{any}>",
-    "[rank{rank}]:[E1125 {time}.{any:06d} ProcessGroupNCCL.cpp:629] [Rank {rank}] Watchdog caught collective operation "
-    "timeout: WorkNCCL(SeqNum=4711, OpType=ALLREDUCE, NumelIn={any}, NumelOut={any}, Timeout(ms)=600000) ran for "
-    "600{any} milliseconds before timing out.",
-    "[1700000000.{any:06d}] [{host}:{pid}:{gpu}]  ib_mlx5_log.c:177  UCX  ERROR Transport retry count exceeded on "
-    "mlx5_{gpu}:1/IB (synd 0x15 vend 0x81 hw_synd 0/0)",
-    "[rank{rank}]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {any} MiB. GPU {gpu} has a total "
-    "capacity of 79.10 GiB of which 3.{gpu} MiB is free.",
+    (
+        "{host}:{pid}:{thread} [{gpu}] transport/net_ib.cc:1310 NCCL WARN NET/IB : Got completion from peer "
+        "10.1.{a}.{b}<{any}> with status=12 opcode=0 len={any} vendor err 129 (Recv) localGid fe80::{any:x}"
+    ),
+    (
+        "{host}:{pid}:{thread} [{gpu}] {time} misc/socket.cc:58 NCCL WARN socketProgress: Connection closed by "
+        "remote peer {host}<{any}>"
+    ),
+    (
+        "[rank{rank}]:[E1125 {time}.{any:06d} ProcessGroupNCCL.cpp:629] [Rank {rank}] Watchdog caught collective "
+        "operation timeout: WorkNCCL(SeqNum=4711, OpType=ALLREDUCE, NumelIn={any}, NumelOut={any}, Timeout(ms)=600000) ran for "
+        "600{any} milliseconds before timing out."
+    ),
+    (
+        "[1700000000.{any:06d}] [{host}:{pid}:{gpu}]  ib_mlx5_log.c:177  UCX  ERROR Transport retry count exceeded on "
+        "mlx5_{gpu}:1/IB (synd 0x15 vend 0x81 hw_synd 0/0)"
+    ),
+    (
+        "[rank{rank}]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {any} MiB. GPU {gpu} has a total "
+        "capacity of 79.10 GiB of which 3.{gpu} MiB is free."
+    ),
     "{host}:{pid}:{thread} [{gpu}] NCCL INFO transport/net.cc:1298 -> 6",
 )
 CONNECTIONS = (CONNECTION, INSIDE)

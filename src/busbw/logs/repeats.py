@@ -17,7 +17,7 @@ _NO_LITERAL = re.compile(r"\{\d+(?:,\d*)?\}|\[[^]]*\]")
 
 
 class Repeat(NamedTuple):
-    """What a line adds to when it comes again. `process`, `rank`: who says it, and the rank that a launcher gave him."""
+    """What a line adds to when it comes again. `process`, `rank`: who says it, and which rank a launcher calls it."""
 
     event: TroubleEvent
     process: Process | None
