@@ -65,8 +65,8 @@ FAILURES = (
     ),
     (
         "[rank{rank}]:[E1125 {time}.{any:06d} ProcessGroupNCCL.cpp:629] [Rank {rank}] Watchdog caught collective "
-        "operation timeout: WorkNCCL(SeqNum=4711, OpType=ALLREDUCE, NumelIn={any}, NumelOut={any}, Timeout(ms)=600000) ran for "
-        "600{any} milliseconds before timing out."
+        "operation timeout: WorkNCCL(SeqNum=4711, OpType=ALLREDUCE, NumelIn={any}, NumelOut={any}, Timeout(ms)=600000) "
+        "ran for 600{any} milliseconds before timing out."
     ),
     (
         "[1700000000.{any:06d}] [{host}:{pid}:{gpu}]  ib_mlx5_log.c:177  UCX  ERROR Transport retry count exceeded on "

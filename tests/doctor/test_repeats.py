@@ -4,15 +4,18 @@ import pytest
 
 from busbw.logs.reader import LogReader
 
-RETRY = "[1700000000.{when:06}] [n{node}:{pid}:0] ib_mlx5_log.c:177  UCX  ERROR Transport retry count exceeded on mlx5_{nic}:1/IB\n"
+RETRY = (
+    "[1700000000.{when:06}] [n{node}:{pid}:0] ib_mlx5_log.c:177  UCX  ERROR Transport retry count exceeded on "
+    "mlx5_{nic}:1/IB\n"
+)
 COMPLETION = (
     "n{node}:{pid}:9{when} [{nic}] transport/net_ib.cc:1 NCCL WARN NET/IB : Got completion from peer "
     "10.0.0.1<{when}> with status={status} opcode=0 len=1 vendor err 129 localGid fe80::{when:x}a1 \n"
 )
 WATCHDOG = (
     "[rank{rank}]:[E1125 10:00:{when:02}.1 ProcessGroupNCCL.cpp:629] [Rank {rank}] Watchdog caught collective "
-    "operation timeout: WorkNCCL(SeqNum={sequence}, OpType=ALLREDUCE, NumelIn=8, NumelOut=8, Timeout(ms)=600000) ran for "
-    "60000{when} milliseconds before timing out.\n"
+    "operation timeout: WorkNCCL(SeqNum={sequence}, OpType=ALLREDUCE, NumelIn=8, NumelOut=8, Timeout(ms)=600000) "
+    "ran for 60000{when} milliseconds before timing out.\n"
 )
 UNKNOWN = "n{node}:{pid}:9{when} [0] misc/x.cc:1 NCCL WARN Something {when} that nobody knows\n"
 
