@@ -4,12 +4,10 @@ import re
 
 from busbw._core import LogSieve
 from busbw.facts.logs import LogPattern
-from busbw.formats.lines.prefix import uncoloured
-from busbw.logs.boxes import BoxedMessage, Boxes
-from busbw.logs.collected import CollectedLines
+from busbw.formats.lines.prefix import CollectedLines, uncoloured
+from busbw.logs.boxes import BoxedMessage, Boxes, LauncherNotice
 from busbw.logs.lines import AnyEffect, CommunicatorStart, Effect, Trace, WholeLine, effect_of, named, whole_line
 from busbw.logs.needles import NEEDLES
-from busbw.logs.notice import LauncherNotice
 from busbw.logs.ras import RasReports, is_of_report
 from busbw.logs.repeats import Repeat, Repeats
 from busbw.logs.state import Process, State

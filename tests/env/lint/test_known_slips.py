@@ -135,8 +135,7 @@ PAIRS = {
     ),
     "an option and its value as one argument, in a list that grows": (
         "command = ['mpirun', '-n', '8']\nfor k, v in e.items():\n    command += [f'-x {k}={v}']\nstart(command)\n",
-        "command = ['mpirun', '-n', '8']\nfor k, v in e.items():\n    command += ['-x', f'{k}={v}']\nstart(command)\n"
-        "start(['srun', '-n 8', './a'])\n",
+        "c = ['mpirun', '-n']\nfor k, v in e.items():\n    c += ['-x', f'{k}={v}']\nstart(c)\ns(['srun', '-n 8'])\n",
         "a.py",
         "ENV119",
     ),
