@@ -1,12 +1,15 @@
 // The sieve for logs, for Python. It lets go of the interpreter's lock while it reads.
 #include "bind_logs.hpp"
 
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "log_sieve.hpp"
@@ -87,6 +90,12 @@ void bind_logs(nb::module_& module) {
             },
             "line"_a, "number"_a)
         .def("ignore", &LogSieve::ignore, "shape"_a)
+        .def(
+            "learn",
+            [](LogSieve& sieve, const std::string& line, const std::vector<std::pair<std::size_t, std::size_t>>& spans,
+               std::int64_t token) { sieve.learn(line, spans, token); },
+            "line"_a, "spans"_a, "token"_a)
+        .def("forget", &LogSieve::forget)
         .def_prop_ro("lines", &LogSieve::lines)
         .def_prop_ro("nccl_lines", &LogSieve::nccl_lines)
         .def_prop_ro("too_long", &LogSieve::too_long)

@@ -20,6 +20,10 @@ constexpr std::size_t most_connections = std::size_t{1} << 19U;
 constexpr std::size_t most_choices = 4096;
 constexpr std::size_t most_ignored = std::size_t{1} << 17U;
 constexpr std::size_t shape_reads = 512;
+// In place of a speaker; it goes down from here.
+constexpr std::int64_t first_learned = -2;
+// Of an address without 0x before it: a group of one of IPv6 has four.
+constexpr std::size_t shortest_hex = 4;
 constexpr std::array<std::string_view, 6> levels{"INFO", "WARN", "ATTN", "TRACE", "CALL", "DIAG"};
 
 bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
@@ -135,14 +139,28 @@ std::string without_proxy(std::string_view via) {
     return std::string{via.substr(0, open)} + "(n" + std::string{via.substr(end)};
 }
 
-// FNV-1a over what is neither a number, a pointer nor a space.
+// Returns where a word of hexadecimal digits ends that begins here and has a digit in it; `begin` where none does.
+std::size_t hex_word_end(std::string_view text, std::size_t begin) {
+    std::size_t end = begin;
+    bool has_digit = false;
+    for (; end < text.size() && is_hex(text[end]); ++end) {
+        has_digit = has_digit || is_digit(text[end]);
+    }
+    const bool goes_on = end < text.size() && (is_host(text[end]) && text[end] != '-' && text[end] != '.');
+    return has_digit && !goes_on && end - begin >= shortest_hex ? end : begin;
+}
+
+// FNV-1a over what is neither a number, an address nor a space.
 std::uint64_t shape_of(std::string_view text) {
     std::uint64_t hash = 14695981039346656037ULL;
-    const std::size_t end = std::min(text.size(), shape_reads);
-    for (std::size_t index = 0; index < end; ++index) {
-        const char letter = text[index];
-        if (letter == 'x' && index > 0 && text[index - 1] == '0') {
-            while (index + 1 < end && is_hex(text[index + 1])) {
+    const std::string_view read = text.substr(0, shape_reads);
+    for (std::size_t index = 0; index < read.size(); ++index) {
+        const char letter = read[index];
+        const bool begins_word = index == 0 || !is_host(read[index - 1]);
+        if (const std::size_t end = begins_word ? hex_word_end(read, index) : index; end > index) {
+            index = end - 1;
+        } else if (letter == 'x' && index > 0 && read[index - 1] == '0') {
+            while (index + 1 < read.size() && is_hex(read[index + 1])) {
                 ++index;
             }
         } else if (!is_digit(letter) && letter != ' ' && letter != '-') {
@@ -419,9 +437,11 @@ bool LogSieve::choice(std::string_view message) {
 
 void LogSieve::hand_out(std::string_view text, std::int64_t speaker, std::uint64_t number,
                         std::vector<SievedLine>& out) {
+    const std::string_view kept = text.substr(0, longest_text);
     const std::uint64_t shape = shape_of(text);
     if (!ignored_.contains(shape)) {
-        out.push_back({number, speaker, shape, std::string{text.substr(0, longest_text)}});
+        const std::int64_t token = speaker < 0 ? repeated_.find(kept) : -1;
+        out.push_back({number, token < 0 ? speaker : first_learned - token, shape, std::string{kept}});
     }
 }
 

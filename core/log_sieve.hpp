@@ -8,15 +8,19 @@
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
+
+#include "repeated_lines.hpp"
 
 namespace busbw {
 
-// A line that somebody has to look at. `speaker`: index into speakers(); -1: `text` is the whole line, with its head.
+// A line that somebody has to look at. `speaker`: index into speakers(); -1: `text` is the whole line, with its head;
+// -2 - N: so it is, and it was learned with token N.
 struct SievedLine {
     std::uint64_t number;
     std::int64_t speaker;
-    // Equal for lines that differ in numbers only.
+    // Equal for lines that differ in numbers and addresses only.
     std::uint64_t shape;
     std::string text;
 };
@@ -82,6 +86,11 @@ class LogSieve {
     std::vector<SievedLine> again(std::string_view line, std::uint64_t number);
     // Drops lines of this shape from now on: nothing is in them.
     void ignore(std::uint64_t shape);
+    // Hands out `token` with a whole line from now on, where it differs from this one outside `spans` in numbers only.
+    void learn(std::string_view line, const std::vector<std::pair<std::size_t, std::size_t>>& spans, std::int64_t token) {
+        repeated_.learn(line, spans, token);
+    }
+    void forget() { repeated_.forget(); }
 
     [[nodiscard]] std::uint64_t lines() const { return lines_; }
     [[nodiscard]] std::uint64_t nccl_lines() const { return nccl_lines_; }
@@ -108,6 +117,7 @@ class LogSieve {
     void hand_out(std::string_view text, std::int64_t speaker, std::uint64_t number, std::vector<SievedLine>& out);
 
     Needles needles_;
+    RepeatedLines repeated_;
     Names speakers_;
     Names ways_;
     // `host:pid`

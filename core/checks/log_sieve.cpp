@@ -69,6 +69,27 @@ void finds_needles_wherever_they_stand() {
     expect(!Needles{{}}.any_in("ab"), "where nothing is looked for nothing is found");
 }
 
+void knows_a_learned_line_by_the_numbers_that_count() {
+    LogSieve sieve{{"error"}};
+    const std::string line = "rank 7: error at 0x1f of fe80::12ab, node a1b2c3";
+    const auto first = sieve.feed(line + "\n");
+    sieve.learn(first.at(0).text, {{5, 6}}, 4);
+    const auto speaker_of = [&](const std::string& text) { return sieve.feed(text + "\n").at(0).speaker; };
+    expect(speaker_of(line) == -6, "the same line is known");
+    expect(speaker_of("rank 7: error at 0x99 of fe80::9, node 12") == -6, "other addresses make no difference");
+    expect(speaker_of("rank 8: error at 0x1f of fe80::12ab, node a1b2c3") == -1, "another rank does");
+    expect(speaker_of("rank 7: error at 0x1f of fe80::12ab, host a1b2c3") == -1, "another word does");
+    expect(speaker_of("rank 7: error at 0x1f of fe80::face, node a1b2c3") == -1, "a word without a digit is a word");
+    std::string many = "error";
+    for (int count = 0; count < 300; ++count) {
+        many += " 1";
+    }
+    sieve.learn(many, {}, 5);
+    expect(speaker_of(many) == -1, "a line with too many numbers is not learned");
+    sieve.forget();
+    expect(speaker_of(line) == -1, "it is forgotten");
+}
+
 void takes_any_bytes() {
     std::mt19937 chance{1};
     const std::vector<std::string> pieces{"NCCL INFO ", ":",
@@ -99,6 +120,7 @@ int main() {
     finds_the_host_behind_a_piece_of_another_line();
     ignores_a_shape_and_drops_endless_lines();
     finds_needles_wherever_they_stand();
+    knows_a_learned_line_by_the_numbers_that_count();
     takes_any_bytes();
     return verdict();
 }

@@ -68,8 +68,10 @@ def _first(case: JobLogs, first: FirstError) -> Finding:
     said = f"{words(who) or 'the rank is not named'}{f' on {event.host}' if event.host else ''}: {event.text}"
     words_on = [said, first.how]
     what, fix = what_happened(case, event)
-    same = [each for each in others if what_happened(case, each)[0] == what]
-    own = [each for each in others if each not in same]
+    same: list[TroubleEvent] = []
+    own: list[TroubleEvent] = []
+    for each in others:
+        (same if what_happened(case, each)[0] == what else own).append(each)
     if same:
         words_on.append(f"the same is said by {_names(case, same)}")
     if own:

@@ -34,7 +34,7 @@ _TAG_RANKS = tuple(
     re.compile(regex, re.ASCII)
     for regex in (r"\[rank(\d{1,7})\]", r"\[\d{1,7},(\d{1,7})\]", r"^(\d{1,7}):", r"^\[(\d{1,7})\]:?$")
 )
-_SAYS_RANK = re.compile(r"\[?[Rr]ank ?(\d{1,7})\]", re.ASCII)
+SAYS_RANK = re.compile(r"\[?[Rr]ank ?(\d{1,7})\]", re.ASCII)
 # Where a time may stand before the text.
 _FRONT = 200
 
@@ -89,7 +89,7 @@ def _rank(tag: str) -> int | None:
 
 
 def _said_rank(text: str) -> int | None:
-    match = _SAYS_RANK.search(text)
+    match = SAYS_RANK.search(text)
     return int(match[1]) if match is not None else None
 
 

@@ -93,6 +93,11 @@ class RasReports:
         return many is not None or one is not None
 
 
+def is_of_report(text: str) -> bool:
+    """Whether a line may be one of a report."""
+    return any(regex.match(text) for regex in (_NEW, _HEADING, _OPERATION, _MANY, _ONE, _PROCESS, _MISSING))
+
+
 def _loss(report: RasReport, text: str) -> bool:
     process, one, missing = _PROCESS.match(text), _ONE.match(text), _MISSING.match(text)
     if process is not None:

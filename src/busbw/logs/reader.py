@@ -1,309 +1,26 @@
 """Reads the logs of one job: blocks of bytes in, what they say out. One pass; memory does not grow with the lines."""
 
 import re
-from collections.abc import Mapping
 
 from busbw._core import LogSieve
-from busbw.formats.lines.prefix import as_written, uncoloured
-from busbw.logs.boxes import BoxedMessage, Boxes
+from busbw.facts.logs import LogPattern
+from busbw.formats.lines.prefix import CollectedLines, uncoloured
+from busbw.logs.boxes import BoxedMessage, Boxes, LauncherNotice
 from busbw.logs.lines import AnyEffect, CommunicatorStart, Effect, Trace, WholeLine, effect_of, named, whole_line
-from busbw.logs.ras import RasReports
+from busbw.logs.needles import NEEDLES
+from busbw.logs.ras import RasReports, is_of_report
+from busbw.logs.repeats import Repeat, Repeats
 from busbw.logs.state import Process, State
 from busbw.logs.troubles import TroubleEvent, Troubles
 
-_STARTS = re.compile(rb"\s*(?:\{|\[\s*(?:\{|\n|\r))")
-_UNDECIDED = re.compile(rb"\s*\[?[ \t]*")
-_MOST_PENDING = 2**20
-
-
-class CollectedLines:
-    """Gives back each block of a source as the program wrote it; a source that holds no JSON unchanged."""
-
-    def __init__(self) -> None:
-        # None: nothing but white space has come yet.
-        self._is_json: bool | None = None
-        self._pending = b""
-
-    def feed(self, block: bytes) -> bytes:
-        """Return what can be said of a block so far; line numbers stay as they are."""
-        if self._is_json is None:
-            block, self._pending = self._pending + block, b""
-            if _UNDECIDED.fullmatch(block) and len(block) < _MOST_PENDING:
-                self._pending = block
-                return b""
-            self._is_json = _STARTS.match(block) is not None
-        if not self._is_json:
-            return block
-        *lines, self._pending = (self._pending + block).split(b"\n")
-        if len(self._pending) > _MOST_PENDING:
-            lines.append(self._pending)
-            self._pending = b""
-            return b"\n".join(map(as_written, lines))
-        return b"".join(as_written(line) + b"\n" for line in lines)
-
-    def end(self) -> bytes:
-        """Return what is left, and be ready for another source."""
-        left = as_written(self._pending) if self._is_json else self._pending
-        self._is_json, self._pending = None, b""
-        return left
-
-
-# torchrun's table of failures, and the frame that Hydra (MPICH, Intel MPI) prints.
-_PARTS = tuple(
-    re.compile(regex, re.ASCII)
-    for regex in (
-        r"^\s*host +: (?P<host>[\w.-]{1,253})\s*$",
-        r"^\s*rank +: (?P<rank>\d{1,7}) \(local_rank: \d+\)",
-        r"^= +(?:RANK (?P<rank>\d{1,7}) )?PID (?P<pid>\d{1,10}) RUNNING AT (?P<host>[\w.-]{1,253})",
-    )
-)
-# The lines of a notice stand together.
-_WITHIN = 10
-
-
-class LauncherNotice:
-    """The parts of the latest notice."""
-
-    def __init__(self) -> None:
-        self._groups: dict[str, str] = {}
-        self._place = (-1, 0)
-
-    def read(self, text: str, source: int, line: int) -> bool:
-        """Keep what a line says, and say whether it is a part of a notice."""
-        match = next((match for regex in _PARTS if (match := regex.match(text)) is not None), None)
-        if match is None:
-            return False
-        if not self._is_near(source, line):
-            self._groups = {}
-        self._groups |= {name: said for name, said in match.groupdict().items() if said}
-        self._place = (source, line)
-        return True
-
-    def about(self, source: int, line: int) -> Mapping[str, str]:
-        """Return host, rank and process id of whom a line is about that follows the parts."""
-        return self._groups if self._is_near(source, line) else {}
-
-    def _is_near(self, source: int, line: int) -> bool:
-        return self._place[0] == source and 0 <= line - self._place[1] <= _WITHIN
-
-
-# A line that is not NCCL's is looked at when it holds one of these.
-_NEEDLES = (
-    "NCCL",
-    "RCCL",
-    "nccl",
-    # Words of failure, in the spellings that programs have for them.
-    "rror",
-    "RROR",
-    "ailed",
-    "AILED",
-    "failure",
-    "annot",
-    "an't",
-    "able to",
-    "not found",
-    "not available",
-    "xception",
-    "arning:",
-    "WARN",
-    "FATAL",
-    "fatal",
-    "Fatal",
-    "efused",
-    "enied",
-    "oes not match",
-    "not permitted",
-    "issing",
-    "ismatch",
-    "undefined symbol",
-    "initialized",
-    "timed out",
-    "imeout",
-    "ost communication",
-    "ssertion",
-    "signal",
-    "Signal",
-    "SIGNAL",
-    "*** SIG",
-    "received by PID",
-    "ut of memory",
-    "ut Of Memory",
-    "oom",
-    "OOM",
-    "low on memory",
-    "memory pressure",
-    "No space left",
-    "nough",
-    "resolve",
-    "CUDA_ERROR",
-    "cudaError",
-    "hipError",
-    "too long",
-    "TMPDIR",
-    "temporary directory",
-    "peer_mem",
-    "peermem",
-    "..: ",
-    "ould not",
-    "ncompatible",
-    "maximal number",
-    "fork()",
-    "not accessible",
-    "No such",
-    "bad values",
-    "busy",
-    "nauthorized",
-    "ssh",
-    "nreachable",
-    "Unable",
-    "nvalid",
-    "odule named",
-    "import name",
-    "ANCELED",
-    "ermission",
-    "xit code",
-    "xitcode",
-    "EXIT STRING",
-    "return code",
-    "slurmstepd",
-    "CANCELLED",
-    "DUE TO TIME LIMIT",
-    "NVRM:",
-    "Xid",
-    "mlx5_core",
-    "AER:",
-    "DMAR",
-    "AMD-Vi",
-    "lockup",
-    "No CUDA GPUs",
-    "NVIDIA driver",
-    "no GPUs",
-    "driver version is insufficient",
-    "driver on your system is too old",
-    "ink down",
-    "Link Down",
-    "went down",
-    " GPU node-",
-    "group",
-    "(local_rank: ",
-    " host      : ",
-    " RUNNING AT ",
-    "t join collective #",
-    "lagging ranks",
-    # Slurm, containers, Kubernetes.
-    "srun: ",
-    "sbatch: ",
-    "pyxis: ",
-    "[ERROR]",
-    "unrecognized",
-    "Insufficient",
-    "insufficient",
-    "victed",
-    "Error response",
-    "was low on resource",
-    "SIGHUP",
-    # Frames of a stack.
-    "libuc",
-    " uct_",
-    " ucp_",
-    "hcoll",
-    "hmca_",
-    "libpsm",
-    "psm3_",
-    "libfabric.so",
-    "mca_",
-    "libnccl.so",
-    "pmix_",
-    "libpmix",
-    "hwloc_",
-    "libxpmem",
-    "libmlx5.so",
-    # Hydra; Open MPI and NICs.
-    "mpiexec@",
-    "will now abort",
-    "no port available",
-    "called before",
-    "selected pml",
-    "t match with",
-    "NVSwitch",
-    "hostfile",
-    "libmpi",
-    "called after",
-    "retry count",
-    "enumerated",
-    "unplugged",
-    "Temperature",
-    "not responding",
-    "blocked for more",
-    "syndrome",
-    'Returned "',
-    # Reports of ncclras.
-    "Communicators... (",
-    "MISMATCH",
-    "INCOMPLETE",
-    "DEAD",
-    "TIMEOUT",
-    "operation counts",
-    " launched ",
-    " managed by process ",
-    " managing GPU",
-    "The missing rank",
-    "] NVIDIA ",
-    "] AMD ",
-    "c10d",
-    "Rendezvous",
-    "libfabric:",
-    # What frameworks repeat of NCCL's words where NCCL itself does not log.
-    "NVLink SHARP",
-    "NET/",
-    "Duplicate GPU",
-    "RETRY EXCEEDED",
-    "socketProgress",
-    "socketStartConnect",
-    # MPI, UCX, libfabric and NVSHMEM.
-    "UCX",
-    "OFI ",
-    "MPI_",
-    "PMI",
-    "MPI process",
-    "MPI runtime init",
-    "direct launched",
-    "run as root",
-    "temporarily disabled",
-    "queue (CQ)",
-    "slots available",
-    "more processes than",
-    "to more cpus",
-    "daemon",
-    "_exchange_identification",
-    "verification",
-    "specified executable",
-    "specified application",
-    "process_vm_",
-    "errno",
-    "unexpected process identifier",
-    "IP address that is unexpected",
-    "truncated",
-    "(the shared-memory",
-    "help file",
-    "set to a path",
-    "hfi",
-    "GTL",
-    "RLIMIT",
-    "DeepEP",
-    "nvshmem",
-    "NVSHMEM",
-    "Address family not supported",
-    "collective",
-    "hipErrorNoBinaryForGpu",
-    "0 of 1",
-    "0 out of 1",
-)
 _MOST_REMEMBERED = 2**15
 _LAST_ERROR_WITHIN = 3
 _LONGEST_REST = 2**20
+_PART_BYTES = 2**15
 _LEVELS_OF_TROUBLE = frozenset({"WARN", "ATTN", "DIAG"})
 _ESCAPE = "\x1b"
+# Of the sieve, in place of a speaker: the line was learned; tokens go down from here.
+_FIRST_LEARNED = -2
 _OF_LAUNCHER = "Message of the launcher: "
 # nccl-tests: `#  Rank  0 Group  0 Pid   5950 on node66 device  0 [0x34] NVIDIA H800`
 _LISTED_GPU = re.compile(r"\bdevice +\d{1,3} \[[0-9a-fx:.]{2,16}\] ((?:NVIDIA|AMD) [\w .-]{1,60}?)\s*$", re.ASCII)
@@ -333,9 +50,10 @@ class LogReader:
     """Give it the blocks of one source after the other; `end_source` ends each."""
 
     def __init__(self) -> None:
-        self.sieve = LogSieve(list(_NEEDLES))
+        self.sieve = LogSieve(list(NEEDLES))
         self.state = State()
         self.troubles = Troubles()
+        self._repeats = Repeats(self.sieve)
         self.ras = RasReports()
         self.sources = 0
         self.counted_twice = 0
@@ -391,7 +109,9 @@ class LogReader:
         return self._speakers[number]
 
     def _take_block(self, block: bytes) -> None:
-        self._take(self.sieve.feed(block))
+        # What one part teaches the sieve helps it with the next.
+        for start in range(0, len(block), _PART_BYTES):
+            self._take(self.sieve.feed(block[start : start + _PART_BYTES]))
         for box in self._boxes.feed(block):
             if not self.troubles.holds(self.sources, box.lines):
                 self._message(box)
@@ -409,12 +129,26 @@ class LogReader:
 
     def _take(self, lines: list[tuple[int, int, int, str]]) -> None:
         for number, speaker, shape, text in lines:
-            if speaker >= 0:
+            repeat = self._repeats.of(_FIRST_LEARNED - speaker) if speaker <= _FIRST_LEARNED else None
+            if repeat is not None:
+                self._again(number, repeat)
+            elif speaker >= 0:
                 self._info(number, speaker, shape, text)
             elif _ESCAPE in text:
                 self._take(self.sieve.again(uncoloured(text).replace(_ESCAPE, "?"), number))
             else:
                 self._whole(number, shape, text)
+
+    def _again(self, number: int, repeat: Repeat) -> None:
+        event, process, rank = repeat
+        self.troubles.repeated(event)
+        if process is not None and rank is not None:
+            process.tagged_rank = rank
+        self._note_passed_on(event.pattern, number)
+
+    def _note_passed_on(self, pattern: LogPattern | None, number: int) -> None:
+        if pattern is not None and pattern.id == "framework-error":
+            self._passed_on = (self.sources, number)
 
     def _info(self, number: int, speaker: int, shape: int, message: str) -> None:
         host, pid, device = self.speaker(speaker)
@@ -447,6 +181,7 @@ class LogReader:
         # NCCL says this once in a process.
         if process.made and isinstance(effect, Effect) and effect.name == "bootstrap":
             process = self.state.renewed(process)
+            self._repeats.forget()
         process.first = process.first or number
         if isinstance(effect, CommunicatorStart):
             process.made = number
@@ -493,12 +228,14 @@ class LogReader:
         if matched is None and line.level not in _LEVELS_OF_TROUBLE:
             return
         pattern, groups = matched if matched is not None else (None, {})
-        self.troubles.add(
+        kept = self.troubles.add(
             TroubleEvent(
                 pattern, groups, line.message, process.name, line.host, line.device, line.rank, line.time,
                 self.sources, number, file=line.file,
             )
         )  # fmt: skip
+        if kept is not None:
+            self._repeats.learn(text, line.message, line, Repeat(kept, process, line.rank))
 
     def _foreign(self, number: int, shape: int, line: WholeLine, text: str) -> None:
         """Read a line of a launcher or a framework, and NCCL's version, which is printed without a head."""
@@ -511,8 +248,8 @@ class LogReader:
             return
         if self._notice.read(line.message, self.sources, number) or self.ras.read(line.message, self.sources, number):
             return
-        if _ALONE.search(line.message) is not None:
-            self.state.greeted_alone += 1
+        is_alone = _ALONE.search(line.message) is not None
+        self.state.greeted_alone += is_alone
         uncaught = _UNCAUGHT.search(text)
         message = text[uncaught.start() :] if uncaught is not None else line.message
         matched = self.troubles.matched(message, shape)
@@ -529,11 +266,12 @@ class LogReader:
         rank = int(said) if said.isdecimal() else line.rank
         # Below an error frameworks repeat what NCCL said last: the reason, even where NCCL itself can go on after it.
         is_last_error = (self.sources, number) <= (self._passed_on[0], self._passed_on[1] + _LAST_ERROR_WITHIN)
-        if pattern.id == "framework-error":
-            self._passed_on = (self.sources, number)
-        self.troubles.add(
+        self._note_passed_on(pattern, number)
+        kept = self.troubles.add(
             TroubleEvent(
                 pattern, groups, message, None, groups.get("host"), None, rank, line.time, self.sources, number,
                 fatal=is_last_error,
             )
         )  # fmt: skip
+        if kept is not None and not is_alone and not is_of_report(line.message):
+            self._repeats.learn(text, message, line, Repeat(kept, None, None))

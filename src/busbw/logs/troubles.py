@@ -126,26 +126,27 @@ class Troubles:
         )
 
     def _match(self, message: str, shape: int, among: Sequence[int]) -> tuple[LogPattern, dict[str, str]] | None:
-        every = log_patterns()
         known = self._known.get(shape)
-        numbers = among if known is None else (known,) if known >= 0 else ()
-        for number in numbers:
+        if known is not None and known < 0:
+            return None
+        every = log_patterns()
+        # A pattern may ask for a number, which a shape does not have.
+        for number in among if known is None else (known, *among):
             regex, pattern = every[number]
             match = regex.search(message)
             if match is not None:
                 self._remember(shape, number)
                 return pattern, _named_groups(match)
-        self._remember(shape, -1)
+        if known is None:
+            self._remember(shape, -1)
         return None
 
-    def add(self, event: TroubleEvent) -> None:
-        """Keep an event, or count it where one of its kind from its process is kept."""
+    def add(self, event: TroubleEvent) -> TroubleEvent | None:
+        """Keep an event, or count it where one of its kind from its process is kept; return the kept one."""
         kind = event.kind
-        # Messages differ by their words, timeouts by call, faults of GPUs by number, deaths by process, frames of
-        # stacks by library.
-        if event.pattern is not None and event.pattern.id == "launcher-says":
-            kind += event.groups["text"][:_LONGEST_KIND]
-        kind += "".join(event.groups.get(name, "") for name in ("sequence", "xid", "pid", "library"))
+        if event.pattern is not None:
+            groups = event.groups
+            kind += "".join(groups.get(name, "")[:_LONGEST_KIND] for name in kind_groups(event.pattern))
         key = (kind, event.process or f"rank {event.rank}")
         kept = self.events.get(key)
         if kept is not None:
@@ -157,6 +158,13 @@ class Troubles:
             kept = self.events[key] = event
         if event.process is not None and kept is not None:
             self._last[event.process] = kept
+        return kept
+
+    def repeated(self, kept: TroubleEvent) -> None:
+        """Count one more of a kept event."""
+        kept.count += 1
+        if kept.process is not None:
+            self._last[kept.process] = kept
 
     def traced(self, process: str) -> None:
         """Note that a process hands up an error: its last warning was the reason."""
@@ -173,6 +181,16 @@ class Troubles:
     def _remember(self, shape: int, number: int) -> None:
         if len(self._known) < _MOST_SHAPES:
             self._known[shape] = number
+
+
+def kind_groups(pattern: LogPattern) -> tuple[str, ...]:
+    """Return the groups by whose text events of one pattern are told apart.
+
+    Messages differ by their words, timeouts by call, faults of GPUs by number, deaths by process, frames of stacks by
+    library.
+    """
+    of_any = ("sequence", "xid", "pid", "library")
+    return ("text", *of_any) if pattern.id == "launcher-says" else of_any
 
 
 def _named_groups(match: re.Match[str]) -> dict[str, str]:

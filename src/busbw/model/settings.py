@@ -411,6 +411,7 @@ SlipKind = Literal[
     "not_a_string",
     "not_shown",
     "text_for_mapping",
+    "two_in_one",
 ]
 
 

@@ -127,6 +127,18 @@ PAIRS = {
         "a.py",
         "ENV010",
     ),
+    "an option and its value as one argument": (
+        'import subprocess\nsubprocess.run(["mpirun", "-n", "8", "-x NCCL_DEBUG=WARN", "./a"])\n',
+        'import os\ncommand = ["mpirun", "-n 8", "-x NCCL_DEBUG=WARN", "./a"]\nos.system(" ".join(command))\n',
+        "a.py",
+        "ENV119",
+    ),
+    "an option and its value as one argument, in a list that grows": (
+        "command = ['mpirun', '-n', '8']\nfor k, v in e.items():\n    command += [f'-x {k}={v}']\nstart(command)\n",
+        "c = ['mpirun', '-n']\nfor k, v in e.items():\n    c += ['-x', f'{k}={v}']\nstart(c)\ns(['srun', '-n 8'])\n",
+        "a.py",
+        "ENV119",
+    ),
     "a fabric of Intel MPI": (
         "module load mpi/impi-2019\nmpirun -genv I_MPI_FABRICS shm:ofa -n 2 ./a\n",
         "module load mpi/impi-2018\nmpirun -genv I_MPI_FABRICS shm:ofa -n 2 ./a\n",

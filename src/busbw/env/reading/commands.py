@@ -34,6 +34,13 @@ _LIKE_POSIX = {"bash", "sh", "ksh", "dash", "ash"}
 SHELLS = {"bash", "sh", "zsh", "ksh", "dash", "ash", "csh", "tcsh"}
 # A shell's options in one word that end in the one with the script: -c, -lc, -exc.
 _SCRIPT_OPTION = re.compile(r"-[a-zA-Z]*c")
+# An option of a launcher and its value in one argument of a list; and what makes one text of such a list. Of an option
+# of one letter, `-n 8`, getopt takes the rest of the argument for the value.
+_UNDIVIDED = re.compile(
+    r"(?:-x|-np|-ppn|-g?env|--?mca|--?host(?:file)?|--map-by|--bind-to|--rank-by|--mpi|--ntasks|--nodes) +\S.*",
+    re.DOTALL,
+)
+_JOINED = re.compile(r"""["'] +["']\s*\.join\(|list2cmdline|shlex\.join""")
 # Programs that start each other on one line.
 _DEEPEST_COMMANDS = 24
 # Commands that name others and start none.
@@ -117,6 +124,15 @@ def run(fields: list[Field], context: Context) -> int | None:
     if name.startswith("python") and _is_torch(fields):
         return _launch(fields, context, "torchrun", _torchrun)
     return _wrapper(name)(fields, context)
+
+
+def check_divided(arguments: list[Field], program: str, context: Context) -> None:
+    """Take down arguments of a launcher's list that hold an option with its value, where `program` joins no list."""
+    for field in arguments if _JOINED.search(program) is None else ():
+        if _UNDIVIDED.fullmatch(field.text) is not None:
+            written = field.text.replace(HOLE, "...").replace(FILLED, "...")
+            meant = ", ".join(f'"{word}"' for word in written.split())
+            context.ledger.slip("two_in_one", field.start, written, name=written.split()[0], meant=meant)
 
 
 def as_script(text: Spelled) -> Spelled | None:

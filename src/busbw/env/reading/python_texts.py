@@ -390,15 +390,15 @@ class PythonTexts:
         if first is None and is_options:
             fields = [Field(Spelled("mpirun", items[0].runs[:1]), fields[0].start, fields[0].start), *fields]
         elif first is None:
-            settings = [field for field in fields if commands.sets_family_name(field)]
             is_shown = is_applied(self._given_to, self._text)
-            for field in settings:
+            for field in filter(commands.sets_family_name, fields):
                 spoken_to = None if is_shown else field.end
                 self.deeds.append(
                     Deed(field.start, partial(self._context.assign, field, "export"), spoken_to=spoken_to)
                 )
             return
         self._told.add(items)
+        commands.check_divided(fields[(first or 0) + 1 :], self._text, self._context)
         given = [
             field if field.text != FILLED else Field(Spelled(HOLE, field.spelled.runs), field.start, field.end)
             for field in fields

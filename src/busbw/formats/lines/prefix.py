@@ -47,17 +47,29 @@ def split(line: str) -> tuple[str, str]:
     text = uncoloured(line.rstrip("\r\n"))
     if not text.isascii():
         text = text.translate(_BLANKS)
+    marks, end = _marks(text)
+    return "".join((match["tag"] or "").strip() for match in marks), text[end:]
+
+
+def tag_spans(text: str) -> list[tuple[int, int]]:
+    """Return where the tags in front of a line of ASCII without colours stand."""
+    return [match.span("tag") for match in _marks(text)[0] if match["tag"]]
+
+
+def _marks(text: str) -> tuple[list[re.Match[str]], int]:
+    """Return the dates and tags in front of a line, and where the rest begins."""
+    marks: list[re.Match[str]] = []
     if text.startswith("#"):
-        return "", text
+        return marks, 0
     indentation = _INDENTED_TAG.match(text) if text.startswith((" ", "\t")) else None
-    start, tags = indentation.end() if indentation is not None else 0, ""
+    end = indentation.end() if indentation is not None else 0
     for _ in range(_MOST):
-        match = _ONE.match(text, start)
+        match = _ONE.match(text, end)
         if match is None:
             break
-        start = match.end()
-        tags += (match["tag"] or "").strip()
-    return tags, text[start:]
+        marks.append(match)
+        end = match.end()
+    return marks, end
 
 
 def uncoloured(text: str) -> str:
@@ -160,3 +172,40 @@ def _record(raw: msgspec.Raw | None) -> Mapping[str, msgspec.Raw]:
 
 def _on_one_line(text: str) -> bytes:
     return text.strip("\r\n").replace("\n", " ").encode("utf-8", "replace")
+
+
+_STARTS = re.compile(rb"\s*(?:\{|\[\s*(?:\{|\n|\r))")
+_UNDECIDED = re.compile(rb"\s*\[?[ \t]*")
+_MOST_PENDING = 2**20
+
+
+class CollectedLines:
+    """Gives back each block of a source as the program wrote it; a source that holds no JSON unchanged."""
+
+    def __init__(self) -> None:
+        # None: nothing but white space has come yet.
+        self._is_json: bool | None = None
+        self._pending = b""
+
+    def feed(self, block: bytes) -> bytes:
+        """Return what can be said of a block so far; line numbers stay as they are."""
+        if self._is_json is None:
+            block, self._pending = self._pending + block, b""
+            if _UNDECIDED.fullmatch(block) and len(block) < _MOST_PENDING:
+                self._pending = block
+                return b""
+            self._is_json = _STARTS.match(block) is not None
+        if not self._is_json:
+            return block
+        *lines, self._pending = (self._pending + block).split(b"\n")
+        if len(self._pending) > _MOST_PENDING:
+            lines.append(self._pending)
+            self._pending = b""
+            return b"\n".join(map(as_written, lines))
+        return b"".join(as_written(line) + b"\n" for line in lines)
+
+    def end(self) -> bytes:
+        """Return what is left, and be ready for another source."""
+        left = as_written(self._pending) if self._is_json else self._pending
+        self._is_json, self._pending = None, b""
+        return left
