@@ -2,23 +2,19 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.warm import warm_busbw
 
 from busbw.model.host import Snapshot
 from busbw.store.snapshots import write_snapshot
 
 from .nodes import BARE, SUPERCHIP, VIRTUAL, healthy, with_files
 
-BUSBW = str(Path(sys.executable).parent / "busbw")
-
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [BUSBW, "doctor", "--here", *arguments], capture_output=True, text=True, timeout=120, check=False
-    )
+    return warm_busbw("doctor", "--here", *arguments, timeout=120)
 
 
 def kept(folder: Path, snapshot: Snapshot) -> str:
