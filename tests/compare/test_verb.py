@@ -4,11 +4,11 @@ import json
 import os
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from tests.e2e.foreign_programs import nccl_tests
+from tests.warm import warm_busbw
 
 from busbw.base.errors import ExitCode
 from busbw.model.request import Request
@@ -31,15 +31,7 @@ LEAVING_OUT = ("--set", "default", "--set", "OMPI_MCA_mpi_yield_when_idle=1 -u B
 
 def started(folder: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "BUSBW_RUNS": str(folder), "NO_COLOR": "1", "COLUMNS": "80", **more}
-    return subprocess.run(
-        [sys.executable, "-m", "busbw", *words],
-        env=environment,
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return warm_busbw(*words, env=environment, cwd=folder, timeout=120)
 
 
 @pytest.mark.timed

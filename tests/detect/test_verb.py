@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 from msgspec import structs
 from tests.probe.hosts import snapshot_of
 from tests.probe.machines import MACHINES
+from tests.warm import warm_busbw
 
 from busbw.model import codec
 from busbw.model.host import Candidate, Contradiction, Detection, Evidence
@@ -18,18 +18,10 @@ from busbw.store.snapshots import write_snapshot
 
 from .machines import answer
 
-BUSBW = str(Path(sys.executable).with_name("busbw"))
-
 
 def busbw(*arguments: str, columns: int = 80) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [BUSBW, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        env={"PATH": "/usr/bin:/bin", "COLUMNS": str(columns), "NO_COLOR": "1", "HOME": "/nonexistent"},
-    )
+    environment = {"PATH": "/usr/bin:/bin", "COLUMNS": str(columns), "NO_COLOR": "1", "HOME": "/nonexistent"}
+    return warm_busbw(*arguments, env=environment)
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.warm import warm_busbw
 
 from .made import Job
 
@@ -15,6 +16,8 @@ SOCKETS = Job(network="Socket", between="NET/Socket/0").text()
 
 
 def doctor(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    if not stdin:
+        return warm_busbw("doctor", *arguments, text=False)
     command = [sys.executable, "-c", "from busbw.cli import main; main()", "doctor", *arguments]
     return subprocess.run(command, input=stdin, capture_output=True, check=False, timeout=60)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.patience import wait_until
+from tests.warm import warm_busbw
 
 from busbw.base import layout
 from busbw.base.errors import InputError
@@ -179,6 +180,14 @@ class Busbw:
     ) -> Result:
         """Run `busbw` with `arguments` to its end."""
         return self.start(*arguments, mpi=mpi, env=env, realtime=realtime).finish(timeout_s)
+
+    def forked(self, *arguments: object, env: Mapping[str, str] | None = None, timeout_s: float = TIMEOUT_S) -> Result:
+        """Run `busbw` to its end where how it starts is not looked at: tests/warm.py."""
+        began_s = time.monotonic()
+        done = warm_busbw(*arguments, env={**self.environment(), **(env or {})}, cwd=self.folder, timeout=timeout_s)
+        result = Result(done.returncode, done.stdout, done.stderr, time.monotonic() - began_s)
+        assert "Traceback" not in result.err, result
+        return result
 
     def to_the_end(
         self,

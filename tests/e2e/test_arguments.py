@@ -60,7 +60,7 @@ def assert_refused(result: Result, *words: str) -> None:
     ],
 )
 def test_a_bad_argument_is_refused_with_its_cause(busbw: Busbw, arguments: list[str], words: list[str]):
-    result = busbw("run", *arguments)
+    result = busbw.forked("run", *arguments)
 
     assert_refused(result, *words)
     assert not busbw.runs.exists()
@@ -75,7 +75,7 @@ def test_a_run_that_is_not_there_is_refused(busbw: Busbw, verb: str):
 def test_a_folder_that_is_no_run_is_refused(busbw: Busbw):
     (busbw.folder / "empty").mkdir()
 
-    assert_refused(busbw("run", "--resume", busbw.folder / "empty"), "no run ")
+    assert_refused(busbw.forked("run", "--resume", busbw.folder / "empty"), "no run ")
     assert_refused(busbw("show", busbw.folder / "empty"), "no run ")
 
 

@@ -35,10 +35,8 @@ def stored(tmp_path: Path) -> Path:
     return folder
 
 
-def export(*arguments: object, **options: object) -> subprocess.CompletedProcess[bytes]:
-    done = subprocess.run(
-        [PROGRAM, "export", *map(str, arguments)], capture_output=True, timeout=60, check=False, **options
-    )  # type: ignore[call-overload]
+def export(*arguments: object) -> subprocess.CompletedProcess[bytes]:
+    done = warm_busbw("export", *arguments, text=False)
     assert b"Traceback" not in done.stderr
     return done
 

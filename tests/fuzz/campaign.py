@@ -1,7 +1,7 @@
 """Feed every parser for a while: `python tests/fuzz/campaign.py --seconds 60 [NAME ...]`; ends with 1 at a crash.
 
 By random damage to valid inputs; where atheris is installed, half of the time guided by coverage, and all of it where
-a harness has one second. A crash is written to build/fuzz/NAME/.
+a harness has one second or less. A crash is written to build/fuzz/NAME/.
 """
 
 import argparse
@@ -9,6 +9,7 @@ import contextlib
 import importlib
 import importlib.util
 import io
+import math
 import os
 import random
 import subprocess
@@ -27,14 +28,14 @@ LONGEST_INPUT_BYTES = 65536
 PROCESSES = os.cpu_count() or 1
 
 
-def guided(names: tuple[str, ...], seconds: int) -> list[str]:
+def guided(names: tuple[str, ...], seconds: float) -> list[str]:
     """Fuzz harnesses with atheris, in a process whose busbw tells which lines it came to. Return those that crashed."""
     command = [sys.executable, str(Path(__file__)), "--within", str(seconds), *names]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     return done.stdout.split()
 
 
-def within(seconds: int, names: list[str]) -> None:
+def within(seconds: float, names: list[str]) -> None:
     """Be the process that atheris runs in: instrument busbw once, fork for each harness, write out what crashed."""
     import atheris
 
@@ -45,7 +46,7 @@ def within(seconds: int, names: list[str]) -> None:
     while waiting or running:
         while waiting and len(running) < PROCESSES:
             name = waiting.pop(0)
-            print(f"{name}: {seconds} s guided", file=sys.stderr, flush=True)
+            print(f"{name}: {seconds:g} s guided", file=sys.stderr, flush=True)
             child = os.fork()
             if child == 0:
                 guide(name, seconds)
@@ -57,7 +58,7 @@ def within(seconds: int, names: list[str]) -> None:
             print(name, flush=True)
 
 
-def guide(name: str, seconds: int) -> NoReturn:
+def guide(name: str, seconds: float) -> NoReturn:
     """Be the process that atheris runs one harness in, and ends."""
     import atheris
     from tests.fuzz.harnesses import HARNESSES, feed, seeds_of
@@ -69,8 +70,9 @@ def guide(name: str, seconds: int) -> NoReturn:
     for number, seed in enumerate(seeds_of(name)):
         (folder / "corpus" / f"seed-{number}").write_bytes(seed)
     options = [
-        str(folder / "corpus"), f"-max_total_time={seconds}", f"-max_len={LONGEST_INPUT_BYTES}", "-timeout=20",
-        "-rss_limit_mb=4096", "-verbosity=0", "-len_control=0", f"-artifact_prefix={folder}/", "-print_final_stats=0",
+        str(folder / "corpus"), f"-max_total_time={math.ceil(seconds)}", f"-max_len={LONGEST_INPUT_BYTES}",
+        "-timeout=20", "-rss_limit_mb=4096", "-verbosity=0", "-len_control=0", f"-artifact_prefix={folder}/",
+        "-print_final_stats=0",
     ]  # fmt: skip
     calls, least, end_s = 0, 2 * len(seeds_of(name)), time.monotonic() + seconds
 
@@ -87,12 +89,12 @@ def guide(name: str, seconds: int) -> NoReturn:
     sys.exit("atheris came back, and should have ended this process")
 
 
-def unguided(name: str, seconds: int) -> bool:
+def unguided(name: str, seconds: float) -> bool:
     """Fuzz one harness with randomly damaged seeds. Return whether nothing was found."""
     from tests.fuzz.harnesses import HARNESSES, feed, seeds_of
     from tests.fuzz.seeds import FRAGMENTS
 
-    print(f"{name}: {seconds} s unguided", file=sys.stderr, flush=True)
+    print(f"{name}: {seconds:g} s unguided", file=sys.stderr, flush=True)
     folder = folder_of(name)
     seed = int.from_bytes(os.urandom(4))
     chance = random.Random(seed)
@@ -124,12 +126,12 @@ def folder_of(name: str) -> Path:
 def main() -> int:
     """Run the harnesses, as many at once as there are processors, and return the exit code."""
     if sys.argv[1:2] == ["--within"]:
-        within(int(sys.argv[2]), sys.argv[3:])
+        within(float(sys.argv[2]), sys.argv[3:])
         return 0
     from tests.fuzz.harnesses import HARNESSES
 
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--seconds", type=int, default=60, help="for each harness")
+    options.add_argument("--seconds", type=float, default=60, help="for each harness")
     options.add_argument("names", nargs="*", metavar="NAME", help="harnesses; all without one")
     chosen = options.parse_args()
     unknown = set(chosen.names) - set(HARNESSES)
@@ -137,7 +139,7 @@ def main() -> int:
         options.error(f"no harness {', '.join(sorted(unknown))}; there are: {', '.join(HARNESSES)}")
     names = tuple(chosen.names or HARNESSES)
     has_atheris = importlib.util.find_spec("atheris") is not None
-    seconds = max(1, chosen.seconds // 2) if has_atheris else chosen.seconds
+    seconds = max(min(1, chosen.seconds), chosen.seconds / 2) if has_atheris else chosen.seconds
     crashed: list[str] = []
     if not has_atheris or chosen.seconds > 1:
         with ProcessPoolExecutor(PROCESSES) as workers:

@@ -60,7 +60,7 @@ class NcclBusbw(Busbw):
     ) -> Result:
         """Run `busbw run ARGUMENTS` over the stand-ins to its end."""
         given = self.nccl_arguments(*arguments, version=version, kernels=kernels, launcher=launcher)
-        return self(*given, env=env)
+        return self.forked(*given, env=env)
 
     def nccl_arguments(
         self, *arguments: object, version: int = 22809, kernels: bool = True, launcher: str = "processes"
@@ -91,7 +91,7 @@ def assert_all_right(busbw: NcclBusbw, result: Result, env: Mapping[str, str] | 
         assert run.outcome.ended in {"complete", "time"}, result
         if len(run.measurements) == len(points_of(run.plan.sweeps)):
             break
-        result = busbw("run", "--resume", busbw.directory(), env=env)
+        result = busbw.forked("run", "--resume", busbw.directory(), env=env)
     assert len(run.measurements) == len(points_of(run.plan.sweeps)), result
     assert run.unreadable == ()
     assert [label(one) for one in run.measurements if one.wrong is not None or not one.verified] == []

@@ -110,7 +110,7 @@ def test_a_library_in_the_place_of_nccl_that_ranks_would_not_call_is_refused(bus
     made = busbw.folder / "libmscclpp_nccl.so"
     subprocess.run(["gcc", "-shared", "-x", "c", "/dev/null", "-o", str(made)], check=True, timeout=60)
 
-    result = busbw.nccl("all_reduce", *TWO, env={"LD_PRELOAD": str(made)})
+    result = busbw(*busbw.nccl_arguments("all_reduce", *TWO), env={"LD_PRELOAD": str(made)})
 
     assert_refused(result, "libmscclpp_nccl.so in LD_PRELOAD", "--backend nccl-tests")
     assert busbw.nccl("all_reduce", *TWO, "--plan", env={"MSCCLPP_LOG_LEVEL": "INFO"}).code == 0

@@ -3,10 +3,10 @@
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.warm import warm_busbw
 
 NEW = 'names = ["Our Cluster"]\nprovider = "us"\nkind = "gpu"\n[gpu]\ncount = {count}\n'
 
@@ -14,15 +14,7 @@ NEW = 'names = ["Our Cluster"]\nprovider = "us"\nkind = "gpu"\n[gpu]\ncount = {c
 def busbw(*arguments: str, **environment: str | Path) -> subprocess.CompletedProcess[str]:
     """Run busbw with nothing of the caller's configuration."""
     kept = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
-    return subprocess.run(
-        [str(Path(sys.executable).with_name("busbw")), *arguments],
-        env={**kept, **{name: str(value) for name, value in environment.items()}},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return warm_busbw(*arguments, env={**kept, **{name: str(value) for name, value in environment.items()}})
 
 
 def put(directory: Path, name: str, text: str) -> Path:

@@ -3,11 +3,9 @@
 import json
 import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+from tests.warm import warm_busbw
 
 from busbw.facts.platforms import find_platform, platform_ids
 from busbw.model import codec
@@ -26,15 +24,9 @@ def shown(resolved: ResolvedPlatform, capsys: pytest.CaptureFixture[str]) -> str
 
 def at_80_columns(*arguments: str) -> list[str]:
     """Return the lines as a terminal of 80 columns gets them."""
-    done = subprocess.run(
-        [str(Path(sys.executable).with_name("busbw")), "platform", *arguments],
-        env={"PATH": os.environ["PATH"], "COLUMNS": "80", "FORCE_COLOR": "1"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
+    environment = {"PATH": os.environ["PATH"], "COLUMNS": "80", "FORCE_COLOR": "1"}
+    done = warm_busbw("platform", *arguments, env=environment)
+    assert done.returncode == 0, done.stderr
     return ESCAPES.sub("", done.stdout).splitlines()
 
 
@@ -129,9 +121,8 @@ def test_text_of_a_file_does_not_reach_the_terminal_as_it_is(capsys: pytest.Capt
 
 
 def test_json_is_the_resolved_platform_and_the_list_is_platforms() -> None:
-    program = str(Path(sys.executable).with_name("busbw"))
-    one = subprocess.run([program, "platform", "show", "ndv4", "--json"], capture_output=True, timeout=60, check=True)
+    one = warm_busbw("platform", "show", "ndv4", "--json", text=False)
     assert codec.decode(one.stdout, ResolvedPlatform, where="stdout").platform.id == "azure-ndv4"
-    every = subprocess.run([program, "platform", "list", "--json"], capture_output=True, timeout=60, check=True)
+    every = warm_busbw("platform", "list", "--json", text=False)
     found = [codec.decode(json.dumps(each).encode(), Platform, where="stdout") for each in json.loads(every.stdout)]
     assert tuple(each.id for each in found) == platform_ids()

@@ -3,9 +3,9 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from tests.warm import warm_busbw
 
 from busbw import _core
 from busbw.machine.read.commands import NOISE, noise_command
@@ -19,8 +19,6 @@ from busbw.store.snapshots import write_snapshot
 
 from .noise_texts import noise_answer, noise_test, one
 
-BUSBW = str(Path(sys.executable).parent / "busbw")
-
 
 def snapshot(text: str, *, hostname: str = "h") -> Snapshot:
     answer = Answer(name=NOISE, argv=("python",), ended="ok", exit_code=0, output=text)
@@ -28,7 +26,7 @@ def snapshot(text: str, *, hostname: str = "h") -> Snapshot:
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([BUSBW, "probe", *arguments], capture_output=True, text=True, timeout=120, check=False)
+    return warm_busbw("probe", *arguments, timeout=120)
 
 
 def test_fixed_work_fills_the_time_on_every_cpu() -> None:

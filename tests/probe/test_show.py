@@ -3,11 +3,11 @@
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import msgspec
 import pytest
+from tests.warm import warm_busbw
 
 from busbw.model import codec
 from busbw.model.host import Probe
@@ -16,18 +16,9 @@ from busbw.store.snapshots import read_snapshot, write_snapshot
 from .hosts import snapshot_of
 from .machines import MACHINES
 
-BUSBW = Path(sys.executable).with_name("busbw")
-
 
 def probe(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [BUSBW, "probe", *arguments],
-        capture_output=True,
-        text=True,
-        env={**os.environ, **environment},
-        check=False,
-        timeout=110,
-    )
+    return warm_busbw("probe", *arguments, env={**os.environ, **environment}, timeout=110)
 
 
 @pytest.fixture

@@ -2,11 +2,11 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
+from tests.warm import warm_busbw
 
 from busbw.api.machine import limit_of_host, limit_of_platform
 from busbw.api.topologies import made_file
@@ -24,14 +24,7 @@ VENDORS = Path(__file__).parents[2].parent / "shared" / "facts" / "topo"
 
 
 def show(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [Path(sys.executable).with_name("busbw"), "topo", "show", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        check=False,
-        timeout=60,
-    )
+    return warm_busbw("topo", "show", *arguments, cwd=cwd)
 
 
 @pytest.fixture

@@ -2,11 +2,11 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from tests.warm import warm_busbw
 
 from busbw.cli.command import busbw
 from busbw.model.host import Snapshot
@@ -14,13 +14,9 @@ from busbw.store.snapshots import write_snapshot
 
 from .nodes import BARE, SUPERCHIP, VIRTUAL, healthy, with_files
 
-BUSBW = str(Path(sys.executable).parent / "busbw")
-
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [BUSBW, "doctor", "--here", *arguments], capture_output=True, text=True, timeout=120, check=False
-    )
+    return warm_busbw("doctor", "--here", *arguments, timeout=120)
 
 
 def told(folder: Path, snapshot: Snapshot) -> Result:

@@ -2,24 +2,16 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.warm import warm_busbw
 
 from busbw.env.export import FORMS
 
 
 def busbw(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [Path(sys.executable).with_name("busbw"), "env", "export", *arguments],
-        cwd=folder,
-        env={**os.environ, "NO_COLOR": "1"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return warm_busbw("env", "export", *arguments, cwd=folder, env={**os.environ, "NO_COLOR": "1"})
 
 
 def test_the_text_goes_to_standard_output_and_what_it_cannot_say_to_standard_error(tmp_path: Path) -> None:

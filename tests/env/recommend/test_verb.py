@@ -2,24 +2,20 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.warm import warm_busbw
 
 from busbw.show.text.recommendation import assigned
-
-BUSBW = str(Path(sys.executable).with_name("busbw"))
 
 
 def busbw(*arguments: str, data: Path | None = None) -> subprocess.CompletedProcess[str]:
     environment = {"PATH": "/usr/bin:/bin", "NO_COLOR": "1", "HOME": "/nonexistent"}
-    return subprocess.run(
-        [BUSBW, "env", "recommend", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
+    return warm_busbw(
+        "env",
+        "recommend",
+        *arguments,
         env=environment | ({"BUSBW_DATA": str(data)} if data is not None else {}),
     )
 
