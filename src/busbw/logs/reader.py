@@ -298,6 +298,9 @@ _NEEDLES = (
     "hipErrorNoBinaryForGpu",
     "0 of 1",
     "0 out of 1",
+    "MPI routine",
+    "marked dead",
+    "tensors were submitted",
 )
 _MOST_REMEMBERED = 2**15
 _LAST_ERROR_WITHIN = 3
