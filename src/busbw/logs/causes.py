@@ -211,8 +211,8 @@ class PassedOnResult(NamedTuple):
 _RESULTS = (
     PassedOnResult(
         re.compile(r"ncclInvalidUsage|invalid usage"),
-        "two ranks use one GPU (the device is not chosen by the local rank, CUDA_VISIBLE_DEVICES gives all the same one, "
-        "or there are more ranks than GPUs), a GPU that this process does not see, or calls that do not belong together",
+        "two ranks use one GPU (the device is not chosen by the local rank, CUDA_VISIBLE_DEVICES gives all the same, "
+        "more ranks than GPUs), a GPU that this process does not see, or calls that do not belong together",
         "print CUDA_VISIBLE_DEVICES, the local rank and torch.cuda.current_device() on every rank",
     ),
     PassedOnResult(
@@ -222,8 +222,8 @@ _RESULTS = (
     ),
     PassedOnResult(
         re.compile(r"ncclUnhandledCudaError|unhandled cuda error"),
-        "CUDA failed: memory of the GPU that is used up, a driver too old for this CUDA, no code for this GPU, GPUs that "
-        "a container hides from each other, or a kernel of the program that failed before",
+        "CUDA failed: memory of the GPU that is used up, a driver too old for this CUDA, no code for this GPU, GPUs "
+        "that a container hides from each other, or a kernel of the program that failed before",
         "nvidia-smi for free memory and the driver's CUDA; CUDA_LAUNCH_BLOCKING=1; NCCL_P2P_DISABLE=1 and "
         "NCCL_CUMEM_ENABLE=0 tell whether it is the way between GPUs",
     ),
