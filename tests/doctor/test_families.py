@@ -148,7 +148,7 @@ FAMILIES = {
     "ucx-devices-differ": "[1.0] [n1:77:0] wireup.c:7 UCX  ERROR endpoint reconfiguration not supported yet",
     "ucx-pkey": "[1.0] [n1:77:0] ib_iface.c:7 UCX ERROR unable to find specified pkey 0x8001 on mlx5_0:1",
     "ucx-gid-lists": "[1.0] [n1:77:0] ib_iface.c:7 UCX  ERROR both GID_INDEX and ROCE_SUBNET_LIST are specified",
-    "interface-unknown": "[1.0] [n1:77:0] tcp_iface.c:7 UCX ERROR failed to get interface index for ib7: No such device",
+    "interface-unknown": "[1.0] [n1:77:0] tcp_iface.c:7 UCX ERROR failed to get interface index for ib7: No such",
     "rdmacm-missing": "librdmacm: Fatal: no RDMA devices found",
     "ofi-registration-gpu": "NET/OFI Unable to register memory (type = 2) for device 0. RC: -22: NCCL",
     "mpich-ofi-call": "some_send(7): OFI tagged send failed (ofi_send.h:7:Invalid argument)",
