@@ -313,3 +313,44 @@ def test_another_cause_is_named_as_it_is_printed():
 
     assert f"others with a cause of their own: {line} (" in found.evidence
     assert "the same is said" not in found.evidence
+
+
+# What a program passes on without NCCL's own words.
+
+
+@pytest.mark.parametrize(
+    ("result", "word"),
+    [
+        ("RuntimeError: NCCL error in: a.cpp:1, invalid usage, NCCL version 2.7.8", "two ranks use one GPU"),
+        ("ncclInvalidArgument: Invalid value for an argument.", "not on this rank's GPU"),
+        ("RuntimeError: NCCL error in: a.cpp:1, unhandled cuda error, NCCL version 2.7.8", "driver too old"),
+        ("RuntimeError: NCCL error in: a.cpp:1, unhandled system error, NCCL version 2.7.8", "/dev/shm"),
+        ("n1: Test NCCL failure common.cu:997 'internal error'", "differ between ranks"),
+    ],
+)
+def test_a_result_alone_is_told_with_what_it_mostly_comes_from(result: str, word: str):
+    found = [each for each in read(f"{result}\n").findings if each.code == "LOG036"]
+
+    assert len(found) == 1
+    assert word in found[0].evidence
+    assert (found[0].fix or "").startswith("run again with NCCL_DEBUG=INFO")
+
+
+def test_a_result_below_a_warning_of_nccl_is_told_by_the_warning():
+    text = Job().text(
+        "ncclInvalidUsage: This usually reflects invalid usage of NCCL library.\nLast error:\n"
+        "Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 1b000"
+    )
+
+    assert "LOG036" not in {each.code for each in read(text).findings}
+
+
+@pytest.mark.parametrize(("size", "told"), [(4 * 2**20, False), (512 * 2**20, True)])
+def test_memory_that_runs_out_is_told_with_the_buffers_that_take_it(size: int, told: bool):
+    job = Job(everywhere=(f"NCCL_BUFFSIZE set by environment to {size}.",))
+    line = job.warn(0, "Call to ibv_reg_mr failed with error Cannot allocate memory")
+
+    found = first_error(read(job.text(line, job.head(0) + "a.cc:1 -> 2")))
+
+    assert ("NCCL_BUFFSIZE" in found.evidence) is told
+    assert ((found.fix or "").startswith("unset NCCL_BUFFSIZE")) is told

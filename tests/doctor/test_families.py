@@ -123,6 +123,52 @@ FAMILIES = {
     "slurm-mpirun-inside": "slurmstepd: error: mpi/pmi2: invalid PMI1 init command: `error'",
     "slurm-says": "srun: error: Some words that nobody knows of a step",
     "slurmstepd-says": "slurmstepd: error: Some words that nobody knows of a host",
+    "slurm-script-lost": "slurmstepd: error: execve(): /tmp/slurmd/job71/slurm_script: No such file or directory",
+    "user-unknown": "/usr/bin/id: cannot find name for user ID 1234",
+    "slurm-gres-file": "slurmd: fatal: can't stat gres.conf file /dev/nvidia3: No such file or directory",
+    "slurm-request": "sbatch: error: Memory specification can not be satisfied",
+    "container-file-as-name": "pyxis: importing docker image: train.sqsh",
+    "container-no-nv": "WARNING: Could not find any nv files on this host!",
+    "gloo-loopback": "[W ProcessGroupGloo.cpp:7] Warning: Unable to resolve hostname to a (local) address. Using the "
+    "loopback address as fallback.",
+    "mpi-firewall": "A process or daemon was unable to complete a TCP connection",
+    "mpi-lists-both": "Both TCP interface include and exclude lists were specified: failed",
+    "mpi-interface-unknown": "[n1][[7,1],1][btl_tcp_component.c:7:mca_btl_tcp_component_create_instances] "
+    'invalid interface "ib7"',
+    "mpi-ofi-mtl": "mtl_ofi.h:7: Error returned from fi_cq_readerr: Resource temporarily unavailable(-11).",
+    "pmix-security": "pmix_psec_base_open failed --> Returned value -46 instead of PMIX_SUCCESS",
+    "sge-launch": "error: executing task of job 71 failed: failed sending task to execd@n2: got send error",
+    "mpi-stale-segments": "A system call failed during shared memory initialization that should",
+    "mpi-spawn": "mpi4py.MPI.Exception: MPI_ERR_SPAWN: could not spawn processes",
+    "mpi-routine-order": "Attempting to use an MPI routine before initializing MPICH",
+    "mpi-too-many-communicators": "MPIR_Get_contextid_sparse_group(7): Too many communicators (0/2048 free)",
+    "impi-fabrics": "MPI startup(): I_MPI_FABRICS value (dapl) is not supported",
+    "jax-peers": "XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Id: PjRT_Client_Connect::0.",
+    "nic-uar": "[1.0] [n1:77:0]  ib_md.c:7 UCX  ERROR ibv_open_device(mlx5_0) failed: Cannot allocate memory",
+    "ucx-devices-differ": "[1.0] [n1:77:0] wireup.c:7 UCX  ERROR endpoint reconfiguration not supported yet",
+    "ucx-pkey": "[1.0] [n1:77:0] ib_iface.c:7 UCX ERROR unable to find specified pkey 0x8001 on mlx5_0:1",
+    "ucx-gid-lists": "[1.0] [n1:77:0] ib_iface.c:7 UCX  ERROR both GID_INDEX and ROCE_SUBNET_LIST are specified",
+    "interface-unknown": "[1.0] [n1:77:0] tcp_iface.c:7 UCX ERROR failed to get interface index for ib7: No such",
+    "rdmacm-missing": "librdmacm: Fatal: no RDMA devices found",
+    "ofi-registration-gpu": "NET/OFI Unable to register memory (type = 2) for device 0. RC: -22: NCCL",
+    "mpich-ofi-call": "some_send(7): OFI tagged send failed (ofi_send.h:7:Invalid argument)",
+    "mpich-ucx-call": "MPIDI_UCX_init_local(149): ucp_init failed",
+    "mlx5-command": "mlx5_core 0000:3b:00.0: mlx5_cmd_check:7:(pid 77): CREATE_QP(0x500) op_mod(0x0) failed, status "
+    "limits exceeded(0x8), syndrome (0x12)",
+    "too-few-gpus": "ValueError: World size (16) is larger than the number of available GPUs (8) in this node.",
+    "tasks-against-devices": "ValueError: You set `devices=4` in Lightning, but the number of tasks per node "
+    "configured in SLURM `--ntasks-per-node=1` does not match.",
+    "nccl-missing": "'libnccl.so not found in library path.",
+    "ray-node-dead": "(raylet) The node with node id: 12ab and address: 10.0.0.2 has been marked dead",
+    "horovod-stalled": "[W] One or more tensors were submitted to be reduced, gathered or "
+    "broadcasted by subset of ranks",
+    "horovod-mismatch": "HorovodInternalError: Mismatched allreduce tensor shapes: One rank sent a tensor of shape [1]",
+    "horovod-not-built": "ImportError: Extension horovod.torch has not been built: /x/mpi_lib.so not found",
+    "shared-file-mapped": "RuntimeError: unable to mmap 1024 bytes from file </torch_7>: Cannot allocate memory (12)",
+    "bad-alloc": "terminate called after throwing an instance of 'std::bad_alloc'",
+    "amd-no-code": "RuntimeError: HIP error: invalid device function",
+    "amd-no-device": "RuntimeError: hipErrorInsufficientDriver",
+    "cuda-start": "UserWarning: CUDA initialization: CUDA driver initialization failed, you might not have a GPU.",
     "user-namespaces": "slurmstepd: error: pyxis:   enroot-nsenter: failed to create user namespace: Not allowed",
     "seccomp": "slurmstepd: error: pyxis: seccomp filter failed: Function not implemented",
     "container-hook": "slurmstepd: error: pyxis:     [ERROR] /etc/hooks.d/98-nvidia.sh exited with return code 1",
@@ -312,6 +358,19 @@ SOUND = (
         "file or directory\n"
     ),
     "slurmstepd: error: couldn't chdir to `/home/me': No such file or directory: going to /tmp instead\n",
+    (
+        "A process or daemon was unable to complete a TCP connection\nto another process:\n  Remote host:   10.0.0.4\n"
+        "This is usually caused by a firewall on the remote host. Please\ncheck that any firewall has been disabled\n"
+    ),
+    '[n1][[7,1],1][btl_tcp_component.c:7:mca_btl_tcp_component_create_instances] invalid interface "ib7"\n',
+    "[n1:77] btl: tcp: Incoming connection from 10.2.0.28 does not match known addresses for peer [[7,1],15]. Drop !\n",
+    'srun: error: Ignoring conflicting option "x11" in plugin "x11"\n',
+    "WARNING: Could not find any nv files on this host!\n",
+    "One or more tensors were submitted to be reduced, gathered or broadcasted by subset of ranks\n",
+    "/usr/bin/id: cannot find name for user ID 1234\n",
+    "mlx5_core 0000:3b:00.0: mlx5_cmd_check:7:(pid 77): CREATE_QP(0x500) failed, status limits exceeded(0x8)\n",
+    "pyxis: importing docker image: nvcr.io/nvidia/pytorch:25.01-py3\n"
+    "slurmstepd: error: pyxis:     [INFO] Fetching image\n",
     "[n1:1:77 unique id 12] ERROR Failed to connect to AM in sharp_get_job_data\n",
 )
 

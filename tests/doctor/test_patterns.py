@@ -70,7 +70,7 @@ LINES = {
     "ofi-old-libfabric": "NET/OFI EFA provider requires at least libfabric version 1.22.0.",
     "ofi-no-gdr": "NET/OFI GDR disabled on GDR-supported instance type p4d.24xlarge",
     "ofi-transfer": "NET/OFI Request 0x7f (SEND) completed with error: err: 21, strerror: unknown error, len: 0",
-    "ofi-registration": "NET/OFI Unable to register memory (type = 2) for device 0. RC: -12, Error: No memory",
+    "ofi-registration": "NET/OFI Unable to register memory (type = 1) for device 0. RC: -12, Error: No memory",
     "ofi-endpoint": "NET/OFI Couldn't open CQ. RC: -22, ERROR: Invalid argument",
     "ofi-unreachable": "NET/OFI Unable to insert remote address into address vector for device 1. RC: -22",
     "ofi-address": "NET/OFI Wrong number of NICs for receiver, expected 4 but got 2",

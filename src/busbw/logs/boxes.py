@@ -15,7 +15,7 @@ _FEWEST_WORDS = 5
 _FAILS = re.compile(
     r"(?i)\b(?:cannot|can.t|unable|could not|not (?:found|supported|available|recogni\w+|valid|allowed|enough|exist)|"
     r"fail\w*|error|invalid|abort\w*|unknown|illegal|conflict\w*|missing|must|exceed\w*|too (?:long|many|few)|"
-    r"does not|doesn.t|did not|didn.t|refus\w+)\b"
+    r"does not|doesn.t|did not|didn.t|refus\w+|unexpected(?:ly)?|dropped|disconnected|only one|more than one)\b"
 )
 # What goes on as before, and what only says that a process ended.
 _GOES_ON = re.compile(

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from busbw.facts.rules import finding
 from busbw.logs.case import JobLogs, Member, missing_ranks, words
 from busbw.logs.causes import (
+    buffer_words,
     disagreement_causes,
     first_use_causes,
     provider_words,
+    result_causes,
     versions_of_cuda,
     what_happened,
 )
@@ -86,10 +88,10 @@ def _first(case: JobLogs, first: FirstError) -> Finding:
         fix = "; ".join(f"({number}) {each.fix}" for number, each in enumerate(causes, 1) if each.fix)
     if event.pattern is not None and event.pattern.id == "driver-too-old":
         words_on += versions_of_cuda(case)
-    provider = provider_words(case, event)
-    if provider is not None:
-        words_on.append(provider[0])
-        fix = f"{provider[1]}; then: {fix}"
+    for found in (provider_words(case, event), buffer_words(case, event)):
+        if found is not None:
+            words_on.append(found[0])
+            fix = f"{found[1]}; then: {fix}"
     return finding(
         "LOG030",
         evidence="; ".join(words_on),
@@ -145,12 +147,17 @@ def _silent(case: JobLogs) -> Finding | None:
 
 def _unexplained(case: JobLogs, reports: list[TroubleEvent]) -> Finding:
     first = min(reports, key=lambda event: (event.source, event.line))
+    mostly = result_causes(reports)
+    again = "run again with NCCL_DEBUG=INFO, and look at what the program itself printed before this line"
     return finding(
         "LOG036",
-        evidence=f"{words(case.who(first)) or 'a launcher or a program'}: {first.text}",
+        evidence=f"{words(case.who(first)) or 'a launcher or a program'}: {first.text}"
+        + (f"; mostly it comes from this: {mostly[0]}" if mostly is not None else ""),
         fix=first.pattern.fix
         if first.pattern is not None and first.pattern.id in _SAY_WHERE
-        else "run again with NCCL_DEBUG=INFO, and look at what the program itself printed before this line",
+        else f"{again}; then: {mostly[1]}"
+        if mostly is not None
+        else again,
         place=case.place_of(first),
         confidence="certain",
     )

@@ -211,4 +211,7 @@ NEEDLES = (
     "hipErrorNoBinaryForGpu",
     "0 of 1",
     "0 out of 1",
+    "MPI routine",
+    "marked dead",
+    "tensors were submitted",
 )
