@@ -76,7 +76,9 @@ def predicted(
 ) -> tuple[PredictedCall, ...]:
     """Return what a call takes by each way that can be predicted: those in family first, of each the fastest.
 
-    Where hops are most of it, the fastest of all is first. Raises InputError for sizes and algorithms that cannot be, CannotTellError where no data applies.
+    Where hops are most of it, the fastest of all is first.
+
+    Raises InputError for sizes and algorithms that cannot be, CannotTellError where no data applies.
     """
     if size_bytes < 1:
         raise InputError(f"a size of {size_bytes} bytes", hint="from 8 bytes on: --size 1M")
