@@ -197,6 +197,16 @@ def test_over_infiniband_hops_are_nccls_and_over_others_more_is_fitted() -> None
     assert of["gcp-a3-ultra"].latency_s > 2 * of["azure-nd-h100-v5"].latency_s
 
 
+def test_a_call_of_mostly_hops_goes_the_fastest_way_and_a_large_one_a_measured_way() -> None:
+    """Over RoCE only rings were measured: 16 nodes have 255 hops twice, and NCCL would not take them for 64 KiB."""
+    asked = {"nodes": 16, "collective": "all_reduce"}
+    small, large = (predicted(machine("gcp-a3-ultra"), **asked, size_bytes=size) for size in (2**16, 2**34))
+    assert small[0].algorithm == "nvlstree"
+    assert small[0].time_s == min(call.time_s for call in small)
+    assert small[0].kinship == "across"
+    assert (large[0].algorithm, large[0].kinship) == ("ring", "in family")
+
+
 def test_every_constant_names_its_documents() -> None:
     constants = predictor_constants()
     assert all(row.documents for row in (*constants.share, *constants.curve, *constants.hop, *constants.own))

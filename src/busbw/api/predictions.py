@@ -82,7 +82,7 @@ class PredictRequest:
     host: Path | None = None
 
 
-_FASTEST = "the fastest that is predicted, of those that were measured on such machines where any was"
+_FASTEST = "the fastest that is predicted, of those that were measured on such machines unless hops are most of it"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -76,6 +76,8 @@ def predicted(
 ) -> tuple[PredictedCall, ...]:
     """Return what a call takes by each way that can be predicted: those in family first, of each the fastest.
 
+    Where hops are most of it, the fastest of all is first.
+
     Raises InputError for sizes and algorithms that cannot be, CannotTellError where no data applies.
     """
     if size_bytes < 1:
@@ -90,16 +92,26 @@ def predicted(
             reasons.append(str(error))
     if not calls:
         raise CannotTellError("; ".join(dict.fromkeys(reasons)))
+    by_kinship = not _is_by_latency(calls)
     return tuple(
         sorted(
             calls,
             key=lambda call: (
                 _is_passed_over(machine, nodes, collective, call),
-                call.kinship != "in family",
+                by_kinship and call.kinship != "in family",
                 call.time_s,
             ),
         )
     )
+
+
+def _is_by_latency(calls: list[PredictedCall]) -> bool:
+    """Return whether hops are most of what the fastest way in family takes.
+
+    Kinship is of the share of a link that is reached: of such a call it says nothing, and NCCL takes the fastest way.
+    """
+    fastest = min((call for call in calls if call.kinship == "in family"), key=lambda call: call.time_s, default=None)
+    return fastest is not None and 2 * fastest.latency_s > fastest.time_s
 
 
 def _is_passed_over(machine: MachineClass, nodes: int, collective: str, call: PredictedCall) -> bool:

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, NamedTuple
 
 # NICs of a lane; the links of a GPU; the switch between the GPUs of a node that adds and copies.
 Link = Literal["nic", "nvlink", "switch"]
@@ -63,6 +63,11 @@ class Via:
     # Of the same rate, while this work alone is under way: for the sender's end and the receiver's, as events count.
     out: Fraction = Fraction(1)
     into: Fraction = Fraction(1)
+
+    def __hash__(self) -> int:
+        """Return a hash of the fractions' parts: that of a fraction itself takes a modular inverse."""
+        share, out, into = self.share, self.out, self.into
+        return hash((self.link, share.as_integer_ratio(), out.as_integer_ratio(), into.as_integer_ratio()))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -163,16 +168,17 @@ def folded(schedule: Schedule) -> Schedule:
     return replace(schedule, ranks=period, works=works)
 
 
-@dataclass(frozen=True, slots=True)
-class _Act:
-    """What one rank does, before alike ones are put together."""
+class _Act(NamedTuple):
+    """What ranks do that are put together, as far as it tells them from others."""
 
     kind: tuple[int | str, ...]
     channel: int
     operation: Operation
-    part_bytes: Fraction
+    # Numerator and denominator.
+    part_bytes: tuple[int, int]
     via: Via
-    peer: int
+    # How many ranks on the peer is.
+    ahead: int
     seconds: float
 
 
@@ -181,8 +187,10 @@ class Drafting:
 
     def __init__(self) -> None:
         """Begin without anything to do."""
-        self._acts: dict[tuple[str, int], _Act] = {}
-        self._waits: dict[tuple[str, int], list[tuple[str, int, int, bool]]] = {}
+        self._ranks: dict[_Act, list[int]] = defaultdict(list)
+        # What waits, for what, over how many rounds, and whether it travels. Of plain values and in one list: there
+        # are hundreds of thousands in a large tree.
+        self._waits: list[tuple[str, int, str, int, int, bool]] = []
 
     def do(
         self,
@@ -197,51 +205,49 @@ class Drafting:
         peer: int,
         seconds: float = 0.0,
     ) -> None:
-        """Let a rank do something towards a peer; `kind` tells apart what shall not be put together."""
-        self._acts[name, rank] = _Act((name, *kind), channel, operation, part_bytes, via, peer, seconds)
-        self._waits.setdefault((name, rank), [])
+        """Let a rank do something, once, towards a peer; `kind` tells apart what shall not be put together."""
+        act = _Act((name, *kind), channel, operation, part_bytes.as_integer_ratio(), via, peer - rank, seconds)
+        self._ranks[act].append(rank)
 
     def after(self, name: str, rank: int, source: str, other: int, *, lag: int = 0, travels: bool = False) -> None:
         """Let what a rank does wait for what another does."""
-        self._waits[name, rank].append((source, other, lag, travels))
+        self._waits.append((name, rank, source, other, lag, travels))
 
     def works(self) -> tuple[RankWork, ...]:
         """Return all of it as ranges of alike ranks."""
-        alike: dict[tuple[object, ...], list[int]] = defaultdict(list)
-        for (_, rank), act in self._acts.items():
-            alike[act.kind, act.channel, act.operation, act.part_bytes, act.via, act.peer - rank, act.seconds].append(
-                rank
-            )
-        places: dict[tuple[str, int], int] = {}
+        places: dict[str, dict[int, int]] = defaultdict(dict)
         found: list[tuple[Ranks, _Act]] = []
-        for key, ranks in alike.items():
-            name = key[0][0]  # type: ignore[index]
+        for act, ranks in self._ranks.items():
+            own = places[str(act.kind[0])]
             for run in runs(ranks):
-                for rank in run:
-                    places[name, rank] = len(found)
-                found.append((run, self._acts[name, run.first]))
+                own.update(dict.fromkeys(run, len(found)))
+                found.append((run, act))
+        afters = self._afters(places)
         return tuple(
             RankWork(
                 ranks=run,
                 channel=act.channel,
                 operation=act.operation,
-                part_bytes=act.part_bytes,
-                peer=Affine(plus=act.peer - run.first),
+                part_bytes=Fraction(*act.part_bytes),
+                peer=Affine(plus=act.ahead),
                 via=(act.via,),
                 seconds=act.seconds,
-                after=tuple(self._afters(str(act.kind[0]), run, places)),
+                after=tuple(afters[place]),
             )
-            for run, act in found
+            for place, (run, act) in enumerate(found)
         )
 
-    def _afters(self, name: str, run: Ranks, places: dict[tuple[str, int], int]) -> Iterator[After]:
-        alike: dict[tuple[int, int, int, bool], list[int]] = defaultdict(list)
-        for rank in run:
-            for source, other, lag, travels in self._waits[name, rank]:
-                alike[places[source, other], other - rank, lag, travels].append(rank)
-        for (work, plus, lag, travels), ranks in alike.items():
-            for part in runs(ranks):
-                yield After(work=work, rank=Affine(plus=plus), ranks=part, lag=lag, travels=travels)
+    def _afters(self, places: dict[str, dict[int, int]]) -> dict[int, list[After]]:
+        """Return what each work waits for, by its place."""
+        alike: dict[tuple[int, int, int, int, bool], list[int]] = defaultdict(list)
+        for name, rank, source, other, lag, travels in self._waits:
+            alike[places[name][rank], places[source][other], other - rank, lag, travels].append(rank)
+        found: dict[int, list[After]] = defaultdict(list)
+        for (place, work, plus, lag, travels), ranks in alike.items():
+            found[place] += [
+                After(work=work, rank=Affine(plus=plus), ranks=part, lag=lag, travels=travels) for part in runs(ranks)
+            ]
+        return found
 
 
 def runs(ranks: Iterable[int]) -> Iterator[Ranks]:

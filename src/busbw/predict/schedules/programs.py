@@ -212,7 +212,7 @@ def described(
         if lag < program.rounds
     }
     draft = Drafting()
-    # Many acts move the same: numbers that are one object are compared and hashed once.
+    # Many acts move the same: it is multiplied once.
     unit = program.unit_bytes * wire
     bytes_of = {amount: amount * unit for amount in {act.amount for _, _, act in _each(program)}}
     for rank, at, act in _each(program):

@@ -9,6 +9,7 @@ src/graph/trees.cc of NCCL.
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 
 from busbw.base.errors import InputError
 from busbw.predict.schedules.description import Drafting, Operation, Schedule, Via
@@ -53,13 +54,15 @@ _Source = tuple[str, int, bool]
 class _Tree:
     """One of the two trees while its works are written; `group` ranks a node, the first of which is its head."""
 
-    def __init__(self, draft: Drafting, number: int, nodes: int, group: int, part_bytes: Fraction) -> None:
+    def __init__(
+        self, draft: Drafting, number: int, parents: tuple[int | None, ...], group: int, part_bytes: Fraction
+    ) -> None:
         """Begin a tree that nothing is written of."""
         self.draft = draft
         self.number = number
         self.group = group
         self.part_bytes = part_bytes
-        self.parents = both_parents(nodes)[number]
+        self.parents = parents
         self.children = _children(self.parents)
 
     def do(self, name: str, rank: int, operation: Operation, via: Via, peer: int, kind: int = 0) -> None:
@@ -71,8 +74,9 @@ class _Tree:
 
     def after(self, name: str, rank: int, sources: list[_Source], *, lag: int = 0) -> None:
         """Let a work wait for others of this tree."""
+        own, number = f"{name}{self.number}", self.number
         for source, other, travels in sources:
-            self.draft.after(f"{name}{self.number}", rank, f"{source}{self.number}", other, lag=lag, travels=travels)
+            self.draft.after(own, rank, f"{source}{number}", other, lag=lag, travels=travels)
 
     def onward(self, node: int, spread: list[_Source]) -> list[_Source]:
         """Return what takes the whole sum out of a node's slots: down to its children, and to its own GPUs."""
@@ -120,7 +124,9 @@ def _double_tree(
     """Return both trees between nodes; `inside` writes what one node does in one of them."""
     draft = Drafting()
     part_bytes = Fraction(size_bytes, 2 * lanes * chunks)
-    trees = tuple(_Tree(draft, number, nodes, group, part_bytes) for number in range(2))
+    trees = tuple(
+        _Tree(draft, number, parents, group, part_bytes) for number, parents in enumerate(both_parents(nodes))
+    )
     # Up to the parent and down to each child, in both trees; each also the other way.
     degrees = [
         sum((tree.parents[node] is not None) + len(tree.children[node]) for tree in trees) for node in range(nodes)
@@ -140,13 +146,19 @@ def _double_tree(
     )
 
 
+@cache
+def _nic(flows: int) -> Via:
+    """Return an even share of a NIC among so many flows."""
+    return Via(link="nic", share=Fraction(1, flows))
+
+
 def _between(tree: _Tree, node: int, inside: list[_Inside], degrees: list[int]) -> None:
     """Write what a node sends to others in one tree: with an even share of the NIC at the busier of both ends."""
     head, parent = node * tree.group, tree.parents[node]
     own, spread = inside[node].own, inside[node].spread
 
     def nic(other: int) -> Via:
-        return Via(link="nic", share=Fraction(1, max(degrees[node], degrees[other])))
+        return _nic(max(degrees[node], degrees[other]))
 
     if parent is not None:
         tree.do("up", head, "add and send", nic(parent), parent * tree.group)
