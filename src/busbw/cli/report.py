@@ -123,7 +123,7 @@ def plot(
 ) -> None:
     """Draw one RUN [default: last] or several, an import or a document that another verb wrote, as SVG or PNG."""
     if bool(run_names or figures) + sum(each is not None for each in (comparison, scaling, step, prediction)) > 1:
-        raise click.UsageError("one drawing is of runs, a comparison, scaling, a step or a prediction: name one")
+        raise click.UsageError("a drawing is of runs, a comparison, scaling, a step or a prediction: name one of them")
     if comparison is not None:
         _plot_comparison(comparison, output, dark=dark)
     elif scaling is not None:

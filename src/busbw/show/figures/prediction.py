@@ -193,7 +193,7 @@ def _worth(found: Sensitivity) -> PredictionFigure | None:
     what = f"{format_size(found.size_bytes)} on {counted(found.nodes, 'node')}"
     return PredictionFigure(
         title=f"what each input is worth: {what}",
-        figure=lanes_figure(lanes, f"% of bus bandwidth between {change} less and {change} more"),
+        figure=lanes_figure(lanes, f"change of busbw (%), an input from {change} less to {change} more", "input"),
     )
 
 
