@@ -58,13 +58,13 @@ def prediction_figures(found: Prediction) -> tuple[PredictionFigure, ...]:
 def _against_size(found: Prediction, calls: Sequence[PredictedCall], nodes: Sequence[int]) -> PredictionFigure:
     shown = nodes[:MOST_CURVES]
     traces: list[dict[str, Any]] = []
-    sizes: list[int] = []
+    sizes_bytes: list[int] = []
     for number, count in enumerate(shown):
         mine = sorted((call for call in calls if call.nodes == count), key=lambda call: call.size_bytes)
-        sizes += [call.size_bytes for call in mine]
+        sizes_bytes += [call.size_bytes for call in mine]
         curve = _Curve(name=counted(count, "node"), number=number, calls=tuple(mine), at=lambda call: call.size_bytes)
         traces += _curve_traces(curve)
-    first, last = min(sizes), max(sizes)
+    first, last = min(sizes_bytes), max(sizes_bytes)
     points = [each for each in found.elsewhere if each.nodes in shown and first <= each.size_bytes <= last]
     traces += _elsewhere(
         [
@@ -73,17 +73,19 @@ def _against_size(found: Prediction, calls: Sequence[PredictedCall], nodes: Sequ
         ]
     )
     left_out = f", of {', '.join(map(str, shown))} nodes" if len(shown) < len(nodes) else ""
-    return PredictionFigure(title=f"bus bandwidth against size: predicted{left_out}", figure=_sized(traces, sizes))
+    return PredictionFigure(
+        title=f"bus bandwidth against size: predicted{left_out}", figure=_sized(traces, sizes_bytes)
+    )
 
 
-def _sized(traces: list[dict[str, Any]], sizes: list[int]) -> Figure:
-    return {"data": traces, "layout": size_layout("busbw (GB/s)", sizes, traces)}
+def _sized(traces: list[dict[str, Any]], sizes_bytes: list[int]) -> Figure:
+    return {"data": traces, "layout": size_layout("busbw (GB/s)", sizes_bytes, traces)}
 
 
 def _against_nodes(found: Prediction, calls: Sequence[PredictedCall]) -> PredictionFigure:
     """Return the largest size that most numbers of nodes have, against nodes."""
-    sizes = [call.size_bytes for call in calls]
-    size_bytes = max(sizes, key=lambda size: (sizes.count(size), size))
+    sizes_bytes = [call.size_bytes for call in calls]
+    size_bytes = max(sizes_bytes, key=lambda size: (sizes_bytes.count(size), size))
     mine = sorted((call for call in calls if call.size_bytes == size_bytes), key=lambda call: call.nodes)
     traces = _curve_traces(_Curve(name="predicted", number=0, calls=tuple(mine), at=lambda call: call.nodes))
     points = [
@@ -167,14 +169,14 @@ def _time_parts(calls: Sequence[PredictedCall], nodes: int) -> PredictionFigure:
         ("flags of LL and LL128", lambda call: call.flags_s),
         (f"bytes: {', '.join(names)}", lambda call: call.wire_s),
     ]
-    sizes = [call.size_bytes for call in calls]
+    sizes_bytes = [call.size_bytes for call in calls]
     below, traces = [0.0] * len(calls), []
     for number, (name, part) in enumerate(parts):
         above = [low + _percent(part(call), call.time_s) for low, call in zip(below, calls, strict=True)]
         colour = STYLES[number][0]
-        traces.append(_area(sizes, below, above, f"{colour}-band", colour) | {"name": plain(name)})
+        traces.append(_area(sizes_bytes, below, above, f"{colour}-band", colour) | {"name": plain(name)})
         below = above
-    layout = size_layout("% of the time", sizes, traces)
+    layout = size_layout("% of the time", sizes_bytes, traces)
     layout["yaxis"] |= zero_axis("% of the time", below)
     title = f"where the time goes: {counted(nodes, 'node')}, predicted"
     return PredictionFigure(title=title, figure={"data": traces, "layout": layout})
