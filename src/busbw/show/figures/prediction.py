@@ -73,13 +73,9 @@ def _against_size(found: Prediction, calls: Sequence[PredictedCall], nodes: Sequ
         ]
     )
     left_out = f", of {', '.join(map(str, shown))} nodes" if len(shown) < len(nodes) else ""
-    return PredictionFigure(
-        title=f"bus bandwidth against size: predicted{left_out}", figure=_sized(traces, sizes_bytes)
-    )
-
-
-def _sized(traces: list[dict[str, Any]], sizes_bytes: list[int]) -> Figure:
-    return {"data": traces, "layout": size_layout("busbw (GB/s)", sizes_bytes, traces)}
+    layout = size_layout("busbw (GB/s)", sizes_bytes, traces)
+    title = f"bus bandwidth against size: predicted{left_out}"
+    return PredictionFigure(title=title, figure={"data": traces, "layout": layout})
 
 
 def _against_nodes(found: Prediction, calls: Sequence[PredictedCall]) -> PredictionFigure:
