@@ -27,6 +27,7 @@ from busbw.model import codec
 from busbw.model.comparison import Bisection, Comparison
 from busbw.model.finding import Verdict
 from busbw.model.gates import PointRow
+from busbw.model.predict.prediction import Prediction
 from busbw.model.run import Run
 from busbw.model.scaling import SCALING_SCHEMA, ScalingReport
 from busbw.model.settings import JobEnvironment, Setting, Settings
@@ -43,6 +44,17 @@ from busbw.store.sources import source_kind
 
 # Rows that go into a page.
 _MOST_READINGS = 5000
+# Of other documents that busbw writes: a field that no prediction has, what the document is, and what reads it.
+_OTHER_DOCUMENTS = (
+    ("gradient_norms", "the result of a step that was trained", "busbw plot --step FILE"),
+    ("estimate", "a plan of a training step", "busbw plot --step FILE, or busbw predict --workload FILE"),
+    ("terms", "a predicted step of training, which has no curves", "busbw predict --workload prints it"),
+    ("left_out", "a table held against predictions, which has no curves", "busbw predict --against prints it"),
+    ("acts", "a timed schedule, which has no interval and no curves", "busbw predict --schedule prints it"),
+    ("views", "what busbw scaling --json wrote", "busbw plot --scaling FILE"),
+    ("versus", "what busbw compare --json wrote", "busbw plot --comparison FILE"),
+    ("measurements", "a run", "busbw plot RUN"),
+)
 
 
 def import_subject(where: Path, known_machine: KnownMachine) -> ImportSubject:
@@ -305,6 +317,23 @@ def scaling(path: Path) -> ScalingReport:
     content = read_whole(path, _MOST_BYTES)
     codec.check_schema(content, SCALING_SCHEMA, where=str(path))
     return codec.decode(content, ScalingReport, where=str(path))
+
+
+def prediction(path: Path) -> Prediction:
+    """Return what `busbw predict --json` wrote. Raises InputError for something else, naming it where it is known."""
+    content = read_whole(path, _MOST_BYTES)
+    try:
+        return codec.decode(content, Prediction, where=str(path))
+    except InputError as error:
+        hint = "busbw predict all_reduce --platform azure-nd-h100-v5 --nodes 4,16 --json > FILE"
+        try:
+            fields = codec.decode(content, dict, where=str(path))
+        except InputError:
+            raise InputError("this is not what busbw predict --json wrote", where=str(path), hint=hint) from error
+        for field, words, reader in _OTHER_DOCUMENTS:
+            if field in fields:
+                raise InputError(f"not a prediction of sizes: {words}", where=str(path), hint=reader) from error
+        raise InputError(error.cause, where=str(path), hint=hint) from error
 
 
 def step(path: Path) -> TrainPlan | ProxyResult | Run:

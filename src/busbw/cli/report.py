@@ -8,13 +8,22 @@ import click
 
 from busbw.api.reports import comparison as read_comparison
 from busbw.api.reports import page_of
+from busbw.api.reports import prediction as read_prediction
 from busbw.api.reports import scaling as read_scaling
 from busbw.api.reports import step as read_step
 from busbw.base.errors import InputError
 from busbw.base.text import printable
 from busbw.base.units import format_size
 from busbw.show.figures.axes import Theme
-from busbw.show.page.panels import FIGURE_NAMES, FigureName, comparison_svg, import_svg, runs_svg, scaling_svg
+from busbw.show.page.panels import (
+    FIGURE_NAMES,
+    FigureName,
+    comparison_svg,
+    import_svg,
+    prediction_svg,
+    runs_svg,
+    scaling_svg,
+)
 from busbw.show.page.step import step_svg
 from busbw.store.files import write_whole
 
@@ -98,6 +107,9 @@ def report(
     metavar="FILE|RUN",
     help="What `busbw train plan --json` printed, result.json of `busbw train proxy`, or a run of `busbw train run`.",
 )
+@click.option(
+    "--prediction", type=click.Path(path_type=Path), metavar="FILE", help="What `busbw predict --json` printed."
+)
 @click.option("--dark", is_flag=True, help="Light lines on dark ground.")
 def plot(
     run_names: tuple[str, ...],
@@ -106,17 +118,20 @@ def plot(
     comparison: Path | None,
     scaling: Path | None,
     step: Path | None,
+    prediction: Path | None,
     dark: bool,
 ) -> None:
-    """Draw one RUN [default: last] or several, an import, a comparison, scaling, or a training step, as SVG or PNG."""
-    if sum((bool(run_names or figures), comparison is not None, scaling is not None, step is not None)) > 1:
-        raise click.UsageError("one drawing is of runs, a comparison, scaling or a step: name one of them")
+    """Draw one RUN [default: last] or several, an import or a document that another verb wrote, as SVG or PNG."""
+    if bool(run_names or figures) + sum(each is not None for each in (comparison, scaling, step, prediction)) > 1:
+        raise click.UsageError("a drawing is of runs, a comparison, scaling, a step or a prediction: name one of them")
     if comparison is not None:
         _plot_comparison(comparison, output, dark=dark)
     elif scaling is not None:
         _plot_scaling(scaling, output, dark=dark)
     elif step is not None:
         _plot_step(step, output, dark=dark)
+    elif prediction is not None:
+        _plot_prediction(prediction, output, dark=dark)
     else:
         _plot_results(run_names, output, figures, dark=dark)
 
@@ -173,6 +188,15 @@ def _plot_step(path: Path, output: Path, *, dark: bool) -> None:
     if figure is None:
         raise InputError("the plan has no time of a step", where=str(path), hint="busbw train plan --step-time SECONDS")
     _write_picture(step_svg(figure, _theme(dark=dark)), output)
+
+
+def _plot_prediction(path: Path, output: Path, *, dark: bool) -> None:
+    """Draw what `busbw predict --json` wrote."""
+    _check_picture(output)
+    picture = prediction_svg(read_prediction(path), _theme(dark=dark))
+    if picture is None:
+        raise InputError("nothing is predicted, and there is nothing to draw", where=str(path), hint="rows say why")
+    _write_picture(picture, output)
 
 
 def _theme(*, dark: bool) -> Theme:

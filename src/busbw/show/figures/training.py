@@ -146,20 +146,20 @@ def share_figure(parts: Sequence[StepPart], step_s: float) -> Figure:
     return lanes_figure(lanes, "% of a step")
 
 
-def lanes_figure(lanes: Sequence[StepLane], title: str) -> Figure:
-    """Return lanes one below the other, numbered as in their names; what is hidden is paler."""
+def lanes_figure(lanes: Sequence[StepLane], title: str, lane: str = "part") -> Figure:
+    """Return lanes one below the other, numbered as in their names; what is hidden is paler. `lane`: what one is."""
     traces: list[dict[str, Any]] = []
-    for number, lane in enumerate(lanes):
+    for number, each in enumerate(lanes):
         middle = len(lanes) - number - 0.5
-        colour = "--fig-others" if lane.is_rest else STYLES[number % len(STYLES)][0]
-        name = plain(printable(f"{number + 1} {lane.name}"))
-        if lane.hidden:
-            traces.append(_boxes(lane.hidden, middle, f"{colour}-band", colour, name) | {"showlegend": False})
-        traces.append(_boxes(lane.spans, middle, colour, colour, name))
-    ends = [end for lane in lanes for _, end in (*lane.spans, *lane.hidden)]
+        colour = "--fig-others" if each.is_rest else STYLES[number % len(STYLES)][0]
+        name = plain(printable(f"{number + 1} {each.name}"))
+        if each.hidden:
+            traces.append(_boxes(each.hidden, middle, f"{colour}-band", colour, name) | {"showlegend": False})
+        traces.append(_boxes(each.spans, middle, colour, colour, name))
+    ends = [end for each in lanes for _, end in (*each.spans, *each.hidden)]
     axis = {
         "type": "linear", "range": [0.0, float(len(lanes))], "tickmode": "array", "showgrid": False,
-        "title": {"text": "part", "standoff": 6}, "automargin": True, "zeroline": False,
+        "title": {"text": lane, "standoff": 6}, "automargin": True, "zeroline": False,
         "tickvals": [len(lanes) - number - 0.5 for number in range(len(lanes))],
         "ticktext": [str(number + 1) for number in range(len(lanes))],
     }  # fmt: skip

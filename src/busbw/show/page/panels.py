@@ -4,11 +4,13 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from busbw.model.comparison import Comparison
+from busbw.model.predict.prediction import Prediction
 from busbw.model.scaling import Scaling
 from busbw.show.figures.axes import Theme
 from busbw.show.figures.comparison import versus_figures
 from busbw.show.figures.drawing import Panel, figures_svg
 from busbw.show.figures.imports import MOST_CURVES, import_curves
+from busbw.show.figures.prediction import prediction_figures
 from busbw.show.figures.rank_placement import rank_placement_figure
 from busbw.show.figures.scaling import scaling_figures
 from busbw.show.figures.series import busbw_figure, time_figure
@@ -71,6 +73,14 @@ def scaling_svg(views: Sequence[Scaling], theme: Theme) -> str | None:
             [Panel(title=f"{each.title}: {each.share_words}", figure=each.share)] if each.share is not None else []
         )
     return figures_svg("busbw scaling", scaling_figures(views)[0].conditions, panels, theme) if panels else None
+
+
+def prediction_svg(found: Prediction, theme: Theme) -> str | None:
+    """Return what is predicted, where the time goes and what each input is worth; None: nothing is predicted."""
+    panels = [Panel(title=each.title, figure=each.figure) for each in prediction_figures(found)]
+    title = f"busbw predict: {found.collective} on {found.name}"
+    words = "predicted, nothing of it is measured but what is marked as measured elsewhere"
+    return figures_svg(title, words, panels, theme) if panels else None
 
 
 def _of_one(subject: ReportSubject, wanted: Sequence[FigureName]) -> Iterator[Panel]:
