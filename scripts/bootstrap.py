@@ -162,7 +162,7 @@ def install(environment: str, wheel: Path, wheel_digest: str, project: dict, gro
         return
     say("installing into " + environment)
     if any(path.name != ".wheel" for path in stale):
-        # Python compiles what is imported at its first import: that is one part in ten of these packages.
+        # Python compiles a module at its first import, and most modules of these packages are never imported.
         pip(environment, "install", "--no-compile", *wanted)
     if folder / ".wheel" in stale:
         pip(environment, "install", "--no-deps", "--force-reinstall", str(wheel))
