@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from busbw.base.errors import InputError
+from busbw.train.reading.bars import ProgressBars
 
 from .reading import SAMPLES, megatron, read_log, read_text
 
@@ -245,3 +246,14 @@ def test_few_steps_are_told_as_they_are(tmp_path: Path) -> None:
     assert log.outcome == "cannot_tell"
     assert log.window is not None
     assert (log.window.step_s.low, log.window.step_s.high) == (pytest.approx(18.401), pytest.approx(18.404))
+
+
+def test_states_of_a_bar_are_in_the_order_of_the_file_where_its_unit_switches() -> None:
+    units = ["1.64s/it", "2.10it/s", "?it/s", "1.20s/it"]
+    states = (f"Step:  5%|#  | {n}/400 [{n // 60:02d}:{n % 60:02d}<26:00, {units[n % 4]}]" for n in range(1, 200))
+    bars = ProgressBars()
+
+    bars.look("\n".join(states).encode() + b"\n", first_line=7)
+
+    (bar,) = bars.found.values()
+    assert bar.states == [(n, n, n + 6) for n in range(1, 200)]

@@ -6,16 +6,20 @@ time of a step is taken from the elapsed time, which has whole seconds: over str
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 
-from busbw.train.reading.lines import marked, rank_of
+from busbw.train.reading.lines import RETURN, rank_of
 from busbw.train.reading.rows import NO_RANK, StepRows
 from busbw.train.reading.step_forms import StepForm
 
 _MARKS = (b"it/s", b"s/it")
+# Within one line, and one state of a bar. It begins with the bar itself: a search for a fixed text is the fastest.
 _BAR = re.compile(
-    rb"\d{1,3}%\|[^|\n]{0,800}\|\s{0,20}(?P<step>\d{1,12})/(?P<total>\d{1,12}) "
-    rb"\[(?P<elapsed>(?:\d{1,5}:)?\d{1,2}:\d\d)<[^,\n]{1,20},\s{0,12}(?:\d{1,12}(?:\.\d{1,12})?|\?)(?:s/it|it/s)"
+    rb"%\|(?<=\d%\|)[^|\n\x1e]{0,800}\|[ \t\r\f\v]{0,20}(\d{1,12})/(\d{1,12}) "
+    rb"\[((?:\d{1,5}:)?\d{1,2}):(\d\d)<[^,\n\x1e]{1,20},"
+    rb"[ \t\r\f\v]{0,12}(?:\d{1,12}(?:\.\d{1,12})?|\?)(?:s/it|it/s)"
 )
+_PERCENT = re.compile(rb"\d{1,3}\Z")
 _EPOCH = re.compile(rb"Epoch (\d{1,9})\b")
 # Bars of what is not training.
 _OTHERS = re.compile(
@@ -32,6 +36,7 @@ _FORM = StepForm(
 _MOST_STRETCHES = 60
 _LEAST_STRETCH_S = 10.0
 _MOST_BARS = 64
+_MOST_EPOCHS = 10**6
 _LONGEST_NAME_BYTES = 80
 
 
@@ -39,6 +44,20 @@ _LONGEST_NAME_BYTES = 80
 class _Bar:
     states: list[tuple[int, int, int]] = field(default_factory=list)
     total: int = 0
+    # Of the last state.
+    step: int = -1
+    elapsed_s: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What stands between two bars: how many lines end there, and whose bar begins behind it."""
+
+    lines: int
+    # Of a job, and the first bar of its line.
+    counts: bool
+    epoch: int | None
+    rank: int
 
 
 @dataclass(slots=True)
@@ -48,32 +67,38 @@ class ProgressBars:
     found: dict[tuple[bytes, int], _Bar] = field(default_factory=dict)
 
     def look(self, block: bytes, first_line: int) -> None:
-        """Take the bars of a block of whole lines."""
-        for mark in _MARKS:
-            line, counted = first_line, 0
-            for start, text in marked(block, mark):
-                line += block.count(b"\n", counted, start)
-                counted = start
-                match = _BAR.search(text)
-                if match is None:
-                    continue
-                name = _name_before(text, match.start())
-                if not _OTHERS.search(name):
-                    self._take(match, name, line, rank_of(text))
-
-    def _take(self, match: re.Match[bytes], name: bytes, line: int, rank: int | None) -> None:
-        step, total = int(match["step"]), int(match["total"])
-        epoch = _EPOCH.search(name)
-        key = (b"epoch" if epoch is not None else b"", NO_RANK if rank is None else rank)
-        key = (key[0] or b"%d" % total, key[1])
-        if key not in self.found and len(self.found) == _MOST_BARS:
+        """Take the bars of a block of whole lines, in the order of the file."""
+        if not any(mark in block for mark in _MARKS):
             return
+        # The block begins behind a line's end. Most bars have the same text between them, and the same total.
+        line, end, ahead = first_line - 1, 0, b"\n"
+        places: dict[bytes, _Place] = {}
+        bars: dict[tuple[bytes, bytes], tuple[_Bar | None, int]] = {}
+        for match in _BAR.finditer(block):
+            start, after = match.span()
+            between = ahead + block[end:start]
+            end, ahead = after, b""
+            step, total, minutes, second = match.groups()
+            place = places.get(between) or places.setdefault(between, _place(between))
+            line += place.lines
+            if not place.counts:
+                continue
+            bar, offset = bars.get((between, total)) or bars.setdefault((between, total), self._bar(place, total))
+            if bar is not None:
+                number, elapsed_s = offset + int(step), _seconds(minutes) + int(second)
+                if number != bar.step or elapsed_s != bar.elapsed_s:
+                    bar.step, bar.elapsed_s = number, elapsed_s
+                    bar.states.append((number, elapsed_s, line))
+
+    def _bar(self, place: _Place, total: bytes) -> tuple[_Bar | None, int]:
+        """Return a bar and what its steps are counted from; None: there are too many bars already."""
+        key = (total if place.epoch is None else b"epoch", place.rank)
+        if key not in self.found and len(self.found) == _MOST_BARS:
+            return None, 0
         bar = self.found.setdefault(key, _Bar())
-        bar.total = max(bar.total, total)
-        offset = min(int(epoch[1]), 10**6) * total if epoch is not None else 0
-        state = (offset + step, _seconds(match["elapsed"]), line)
-        if not bar.states or bar.states[-1][:2] != state[:2]:
-            bar.states.append(state)
+        steps = int(total)
+        bar.total = max(bar.total, steps)
+        return bar, 0 if place.epoch is None else place.epoch * steps
 
     def rows(self) -> StepRows | None:
         """Return the longest bar in stretches; None: there is no bar of a few seconds."""
@@ -97,10 +122,24 @@ class ProgressBars:
         return rows if len(rows.numbers) else None
 
 
-def _name_before(text: bytes, end: int) -> bytes:
+def _place(between: bytes) -> _Place:
+    start = max(between.rfind(b"\n"), between.rfind(RETURN)) + 1
+    text = between[start:]
+    name = _name_before(_PERCENT.sub(b"", text))
+    epoch = _EPOCH.search(name)
+    rank = rank_of(text)
+    return _Place(
+        lines=between.count(b"\n"),
+        counts=start > 0 and _OTHERS.search(name) is None,
+        epoch=None if epoch is None else min(int(epoch[1]), _MOST_EPOCHS),
+        rank=NO_RANK if rank is None else rank,
+    )
+
+
+def _name_before(text: bytes) -> bytes:
     """Return what a bar is called: what stands before its percentage, behind other bars and brackets."""
-    start = max(text.rfind(b"|", 0, end), text.rfind(b"[", 0, end), end - _LONGEST_NAME_BYTES - 1) + 1
-    return text[start:end]
+    start = max(text.rfind(b"|"), text.rfind(b"["), len(text) - _LONGEST_NAME_BYTES - 1) + 1
+    return text[start:]
 
 
 def _length_s(bar: _Bar) -> int:
@@ -111,8 +150,8 @@ def _length_s(bar: _Bar) -> int:
     )
 
 
-def _seconds(text: bytes) -> int:
-    seconds = 0
-    for part in text.split(b":"):
-        seconds = seconds * 60 + int(part)
-    return seconds
+@lru_cache(maxsize=64)
+def _seconds(minutes: bytes) -> int:
+    """Return the seconds of `minutes` or `hours:minutes`."""
+    hours, _, rest = minutes.rpartition(b":")
+    return 3600 * int(hours or b"0") + 60 * int(rest)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 # So much of a line is looked at on either side of its mark: patterns look for their end from many places.
 LONGEST_LINE_BYTES = 4096
 # Stands for a carriage return within a line: the end of one state of a progress bar.
-_RETURN = b"\x1e"
+RETURN = b"\x1e"
 _ESCAPE = re.compile(rb"\x1b(?:\[[0-9;?]{0,20}[A-Za-z]|\(B)")
 # What launchers write in front: [rank0]: and [default0]: of torchrun, [0]: of MPICH, [1,0]<stdout>: of Open MPI, and
 # 0: of srun.
@@ -62,21 +62,21 @@ class LineBlocks:
 
 def _plain(block: bytes) -> bytes:
     if b"\r" in block:
-        block = block.replace(b"\r\n", b"\n").replace(b"\r", _RETURN)
+        block = block.replace(b"\r\n", b"\n").replace(b"\r", RETURN)
     return _ESCAPE.sub(b"", block) if b"\x1b" in block else block
 
 
 def marked(block: bytes, mark: bytes, *, most: int = LONGEST_LINE_BYTES) -> Iterator[tuple[int, bytes]]:
     """Yield each line of a block that holds `mark`, with the place where it begins; long ones are cut around it."""
-    has_returns = _RETURN in block
+    has_returns = RETURN in block
     at = block.find(mark)
     while at >= 0:
         start = block.rfind(b"\n", 0, at) + 1
         end = block.find(b"\n", at)
         end = len(block) if end < 0 else end
         if has_returns:
-            start = max(start, block.rfind(_RETURN, start, at) + 1)
-            back = block.find(_RETURN, at, end)
+            start = max(start, block.rfind(RETURN, start, at) + 1)
+            back = block.find(RETURN, at, end)
             end = back if back >= 0 else end
         start = max(start, at - most)
         yield start, block[start : min(end, at + most)]
@@ -104,4 +104,4 @@ def rank_of(line: bytes) -> int | None:
 
 def has_ranks(block: bytes) -> bool:
     """Whether a launcher may have written ranks in front of lines of a block, or a bar returned the carriage in it."""
-    return b"]:" in block or b"]<std" in block or _RETURN in block or _RANK.match(block) is not None
+    return b"]:" in block or b"]<std" in block or RETURN in block or _RANK.match(block) is not None
