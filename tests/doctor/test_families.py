@@ -369,8 +369,10 @@ SOUND = (
     "One or more tensors were submitted to be reduced, gathered or broadcasted by subset of ranks\n",
     "/usr/bin/id: cannot find name for user ID 1234\n",
     "mlx5_core 0000:3b:00.0: mlx5_cmd_check:7:(pid 77): CREATE_QP(0x500) failed, status limits exceeded(0x8)\n",
-    "pyxis: importing docker image: nvcr.io/nvidia/pytorch:25.01-py3\n"
-    "slurmstepd: error: pyxis:     [INFO] Fetching image\n",
+    (
+        "pyxis: importing docker image: nvcr.io/nvidia/pytorch:25.01-py3\n"
+        "slurmstepd: error: pyxis:     [INFO] Fetching image\n"
+    ),
     "[n1:1:77 unique id 12] ERROR Failed to connect to AM in sharp_get_job_data\n",
 )
 
