@@ -87,7 +87,8 @@ class LogSieve {
     // Drops lines of this shape from now on: nothing is in them.
     void ignore(std::uint64_t shape);
     // Hands out `token` with a whole line from now on, where it differs from this one outside `spans` in numbers only.
-    void learn(std::string_view line, const std::vector<std::pair<std::size_t, std::size_t>>& spans, std::int64_t token) {
+    void learn(std::string_view line, const std::vector<std::pair<std::size_t, std::size_t>>& spans,
+               std::int64_t token) {
         repeated_.learn(line, spans, token);
     }
     void forget() { repeated_.forget(); }

@@ -20,8 +20,8 @@ constexpr std::array<std::uint8_t, 256> kinds = [] {
     std::array<std::uint8_t, 256> made{};
     for (std::size_t letter = 0; letter < made.size(); ++letter) {
         const bool is_letter = (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z');
-        made[letter] = letter >= '0' && letter <= '9'   ? digit
-                       : letter >= 'a' && letter <= 'f' ? hex_letter
+        made[letter] = letter >= '0' && letter <= '9'                 ? digit
+                       : letter >= 'a' && letter <= 'f'               ? hex_letter
                        : is_letter || letter == '_' || letter >= 0x80 ? word
                                                                       : other;
     }
@@ -69,7 +69,8 @@ bool read_form(std::string_view line, Form& form) {
         bool has_digit = false;
         for (; end < line.size() && kind_of(line[end]) != other; ++end) {
             has_digit = has_digit || kind_of(line[end]) == digit;
-            is_hex = is_hex && (kind_of(line[end]) >= hex_letter || (end == at + 1 && line[at] == '0' && line[end] == 'x'));
+            is_hex =
+                is_hex && (kind_of(line[end]) >= hex_letter || (end == at + 1 && line[at] == '0' && line[end] == 'x'));
         }
         if (is_hex && has_digit) {
             if (!form.add(at, end)) {
@@ -99,7 +100,8 @@ std::uint64_t key_of(std::string_view line, const Form& form, const std::vector<
     std::uint64_t key = form.hash;
     for (const std::uint16_t index : counting) {
         key = mixed(mixed(key, '\0'), static_cast<char>(index));
-        for (const char letter : line.substr(form.numbers[index].begin, form.numbers[index].end - form.numbers[index].begin)) {
+        for (const char letter :
+             line.substr(form.numbers[index].begin, form.numbers[index].end - form.numbers[index].begin)) {
             key = mixed(key, letter);
         }
     }

@@ -18,7 +18,8 @@ class RepeatedLines {
     [[nodiscard]] std::int64_t find(std::string_view line) const;
     // Keeps `token`, at least 0, for such lines. `spans`: [begin, end) of what counts, in bytes of `line`. Nothing is
     // kept when there is no room.
-    void learn(std::string_view line, const std::vector<std::pair<std::size_t, std::size_t>>& spans, std::int64_t token);
+    void learn(std::string_view line, const std::vector<std::pair<std::size_t, std::size_t>>& spans,
+               std::int64_t token);
     void forget();
 
    private:
