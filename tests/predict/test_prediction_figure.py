@@ -75,12 +75,8 @@ def test_the_verb_draws_it(found: Prediction, tmp_path: Path, dark: tuple[str, .
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ('{"views": []}', "what busbw scaling --json wrote"),
-        ('{"terms": []}', "a predicted step of training"),
-        ('{"cells": [], "left_out": []}', "a table held against predictions"),
-        ("[1", "this is not what busbw predict --json wrote"),
-        ('{"name": "x"}', "missing required field"),
-        ("", "this is not what busbw predict --json wrote"),
+        ('{"views": [], "verdict": null}', "it is what busbw scaling --json wrote"),
+        ("", "this is not a prediction of sizes: Input data was truncated"),
     ],
 )
 def test_another_file_is_refused_and_named(tmp_path: Path, content: str, said: str) -> None:

@@ -36,7 +36,7 @@ from busbw.model.train.proxy import ProxyResult
 from busbw.show.exports import registry
 from busbw.show.exports.rows import ROW_SCHEMA, Export, export_of_import, export_of_run
 from busbw.show.page.pictures import ImportSubject, Picture, ReportSubject, labels_of
-from busbw.store import bisections, comparisons, duck, imports, isolations
+from busbw.store import bisections, comparisons, documents, duck, imports, isolations
 from busbw.store.directory import read_plan
 from busbw.store.files import is_file, is_folder, read_whole
 from busbw.store.raw import read_records
@@ -44,17 +44,6 @@ from busbw.store.sources import source_kind
 
 # Rows that go into a page.
 _MOST_READINGS = 5000
-# Of other documents that busbw writes: a field that no prediction has, what the document is, and what reads it.
-_OTHER_DOCUMENTS = (
-    ("gradient_norms", "the result of a step that was trained", "busbw plot --step FILE"),
-    ("estimate", "a plan of a training step", "busbw plot --step FILE, or busbw predict --workload FILE"),
-    ("terms", "a predicted step of training, which has no curves", "busbw predict --workload prints it"),
-    ("left_out", "a table held against predictions, which has no curves", "busbw predict --against prints it"),
-    ("acts", "a timed schedule, which has no interval and no curves", "busbw predict --schedule prints it"),
-    ("views", "what busbw scaling --json wrote", "busbw plot --scaling FILE"),
-    ("versus", "what busbw compare --json wrote", "busbw plot --comparison FILE"),
-    ("measurements", "a run", "busbw plot RUN"),
-)
 
 
 def import_subject(where: Path, known_machine: KnownMachine) -> ImportSubject:
@@ -316,24 +305,15 @@ def scaling(path: Path) -> ScalingReport:
     """Return what `busbw scaling --json` wrote. Raises InputError for a file that holds something else."""
     content = read_whole(path, _MOST_BYTES)
     codec.check_schema(content, SCALING_SCHEMA, where=str(path))
-    return codec.decode(content, ScalingReport, where=str(path))
+    hint = "busbw scaling RUN... --json > FILE"
+    return documents.decoded(content, ScalingReport, where=str(path), called="a scaling report", hint=hint)
 
 
 def prediction(path: Path) -> Prediction:
-    """Return what `busbw predict --json` wrote. Raises InputError for something else, naming it where it is known."""
+    """Return what `busbw predict --json` wrote. Raises InputError for a file that holds something else."""
+    hint = "busbw predict all_reduce --platform azure-nd-h100-v5 --nodes 4,16 --json > FILE"
     content = read_whole(path, _MOST_BYTES)
-    try:
-        return codec.decode(content, Prediction, where=str(path))
-    except InputError as error:
-        hint = "busbw predict all_reduce --platform azure-nd-h100-v5 --nodes 4,16 --json > FILE"
-        try:
-            fields = codec.decode(content, dict, where=str(path))
-        except InputError:
-            raise InputError("this is not what busbw predict --json wrote", where=str(path), hint=hint) from error
-        for field, words, reader in _OTHER_DOCUMENTS:
-            if field in fields:
-                raise InputError(f"not a prediction of sizes: {words}", where=str(path), hint=reader) from error
-        raise InputError(error.cause, where=str(path), hint=hint) from error
+    return documents.decoded(content, Prediction, where=str(path), called="a prediction of sizes", hint=hint)
 
 
 def step(path: Path) -> TrainPlan | ProxyResult | Run:
@@ -348,9 +328,9 @@ def step(path: Path) -> TrainPlan | ProxyResult | Run:
             raise InputError("no step was replayed in this run", where=str(path), hint=hint)
         return run
     content = read_whole(path, _MOST_BYTES)
-    if b'"gradient_norms"' in content:
-        return codec.decode(content, ProxyResult, where=str(path))
-    return codec.decode(content, TrainPlan, where=str(path))
+    hint = "busbw train plan WORKLOAD --platform ID --gpus N --json > FILE"
+    kind: type[TrainPlan | ProxyResult] = ProxyResult if b'"gradient_norms"' in content else TrainPlan
+    return documents.decoded(content, kind, where=str(path), called="a step of training", hint=hint)
 
 
 def export(directory: Path, form: str) -> bytes:

@@ -19,6 +19,7 @@ from busbw.model.comparison import (
 )
 from busbw.model.plan import Plan
 from busbw.store import directory as directories
+from busbw.store import documents
 from busbw.store.files import make_resumable, read_whole, write_whole
 
 PLAN_FILE = "comparison.json"
@@ -132,9 +133,10 @@ def decoded(content: bytes, *, where: str) -> Comparison:
     Raises InputError for a damaged one, and for one that is too new.
     """
     codec.check_schema(content, COMPARISON_SCHEMA, where=where)
-    form = codec.decode(content, _Comparison, where=where)
+    hint = "busbw compare ... --json > FILE"
+    form = documents.decoded(content, _Comparison, where=where, called="a comparison", hint=hint)
     if form.schema >= COMPARISON_SCHEMA:
-        return codec.decode(content, Comparison, where=where)
+        return documents.decoded(content, Comparison, where=where, called="a comparison", hint=hint)
     design = "mirrored_pairs" if form.comparison_id is not None else "descriptive"
     fields: dict[str, Any] = msgspec.json.decode(content)
     return _without_claims(codec.decode(msgspec.json.encode({**fields, "design": design}), Comparison, where=where))

@@ -11,6 +11,7 @@ from busbw.model import codec
 from busbw.model.predict.step import PredictedStep
 from busbw.model.train.plan import TrainPlan
 from busbw.predict.steps import overlap_of, predicted_step
+from busbw.store import documents
 from busbw.store.files import read_bounded
 
 MOST_BYTES = 64 * 2**20
@@ -37,9 +38,5 @@ def predict_workload(path: Path, overlap: str, platform_name: str | None = None)
 def read_plan(raw: bytes, where: str) -> TrainPlan:
     """Return the plan that a file holds. Raises InputError for what is none."""
     codec.check_schema(raw, _SCHEMA, where=where)
-    try:
-        return codec.decode(raw, TrainPlan, where=where)
-    except InputError as error:
-        raise InputError(
-            error.cause, where=where, hint="busbw train plan WORKLOAD --platform ID --gpus N --json writes one"
-        ) from error
+    hint = "busbw train plan WORKLOAD --platform ID --gpus N --json > FILE"
+    return documents.decoded(raw, TrainPlan, where=where, called="a plan of a training step", hint=hint)

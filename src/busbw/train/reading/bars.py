@@ -50,7 +50,7 @@ class _Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _BarPlace:
     """What stands between two bars: how many lines end there, and whose bar begins behind it."""
 
     lines: int
@@ -72,7 +72,7 @@ class ProgressBars:
             return
         # The block begins behind a line's end. Most bars have the same text between them, and the same total.
         line, end, ahead = first_line - 1, 0, b"\n"
-        places: dict[bytes, _Place] = {}
+        places: dict[bytes, _BarPlace] = {}
         bars: dict[tuple[bytes, bytes], tuple[_Bar | None, int]] = {}
         for match in _BAR.finditer(block):
             start, after = match.span()
@@ -90,7 +90,7 @@ class ProgressBars:
                     bar.step, bar.elapsed_s = number, elapsed_s
                     bar.states.append((number, elapsed_s, line))
 
-    def _bar(self, place: _Place, total: bytes) -> tuple[_Bar | None, int]:
+    def _bar(self, place: _BarPlace, total: bytes) -> tuple[_Bar | None, int]:
         """Return a bar and what its steps are counted from; None: there are too many bars already."""
         key = (total if place.epoch is None else b"epoch", place.rank)
         if key not in self.found and len(self.found) == _MOST_BARS:
@@ -122,13 +122,13 @@ class ProgressBars:
         return rows if len(rows.numbers) else None
 
 
-def _place(between: bytes) -> _Place:
+def _place(between: bytes) -> _BarPlace:
     start = max(between.rfind(b"\n"), between.rfind(RETURN)) + 1
     text = between[start:]
     name = _name_before(_PERCENT.sub(b"", text))
     epoch = _EPOCH.search(name)
     rank = rank_of(text)
-    return _Place(
+    return _BarPlace(
         lines=between.count(b"\n"),
         counts=start > 0 and _OTHERS.search(name) is None,
         epoch=None if epoch is None else min(int(epoch[1]), _MOST_EPOCHS),
