@@ -9,6 +9,7 @@ from busbw.model.train.workload import Configuration, Workload
 from busbw.train.layout import layout_of
 from busbw.train.planning import shown
 from busbw.train.shape import active_parameters, parameters, sequence_flops
+from busbw.train.step import stage_weights, stages_of
 from busbw.train.workloads import configuration_for, read_workload, workload_named
 
 GROK = "grok1-314b"
@@ -32,6 +33,31 @@ def test_models_have_the_parameters_that_they_are_named_for(name: str, whole: fl
     assert parameters(model, model.layers) / 1e9 == pytest.approx(whole, abs=0.06)
     if active is not None:
         assert active_parameters(model, model.layers) / 1e9 == pytest.approx(active, abs=0.06)
+
+
+@pytest.mark.parametrize(
+    ("name", "published"),
+    [
+        ("llama3-70b", 70_553_706_496),
+        ("llama3-405b", 405_853_388_800),
+        # What its checkpoint holds, less 256 biases of each of 58 routers, which no gradient moves.
+        ("deepseek-v3-like", 671_026_419_200 - 58 * 256),
+    ],
+)
+def test_parameters_are_those_of_the_published_checkpoint(name: str, published: int) -> None:
+    model = workload_named(name).model
+    assert parameters(model, model.layers) == published
+
+
+@pytest.mark.parametrize(("name", "pp"), [("llama3-70b", 4), ("deepseek-v3-like", 1), (GROK, 4)])
+def test_the_stages_of_a_pipeline_hold_all_parameters(name: str, pp: int) -> None:
+    workload = workload_named(name)
+    asked = workload.configuration[0]
+    alone = structs.replace(asked.parallelism, tp=1, cp=1, ep=1, vp=1, pp=pp, stage_layers=())
+    layout = layout_of(workload.model, structs.replace(asked, gpus=pp, layers=None, parallelism=alone))
+    stages = [stage_weights(workload.model, layout, stage) for stage in stages_of(workload.model, layout)]
+    held = sum(each.shared + each.experts for each in stages)
+    assert held == parameters(workload.model, workload.model.layers)
 
 
 def test_every_shipped_configuration_can_be() -> None:

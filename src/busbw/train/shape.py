@@ -6,6 +6,8 @@ from busbw.model.train.workload import ModelShape
 
 # Forward is one pass, backward two: by inputs and by weights.
 BACKWARD_TIMES = 2
+# Norms behind the last layer, of as many weights as the hidden size.
+LAST_NORM = 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,8 +73,14 @@ def is_dense(model: ModelShape, layer: int) -> bool:
 
 
 def layer_weights(model: ModelShape, *, dense: bool) -> LayerWeights:
-    """Return the parameters of a layer with experts, or of a dense one."""
+    """Return the parameters of a layer with experts, or of a dense one.
+
+    Norms are one before attention and one before the block, and with latent attention one of each compressed part
+    (DeepSeek-V3's modeling_deepseek.py: q_a_layernorm, kv_a_layernorm).
+    """
     norms = 2 * model.hidden
+    if model.latent is not None:
+        norms += model.latent.query_rank + model.latent.key_value_rank
     experts = model.experts
     if dense or experts is None:
         return LayerWeights(attention=attention_weights(model), dense=_block(model, model.ffn), norms=norms)
@@ -92,14 +100,14 @@ def embedding_weights(model: ModelShape) -> int:
 
 def parameters(model: ModelShape, layers: int) -> int:
     """Return all parameters of the model with so many layers."""
-    ends = embedding_weights(model) * (1 if model.tied else 2) + model.hidden
+    ends = embedding_weights(model) * (1 if model.tied else 2) + LAST_NORM * model.hidden
     return ends + sum(layer_weights(model, dense=is_dense(model, layer)).total for layer in range(layers))
 
 
 def active_parameters(model: ModelShape, layers: int) -> int:
     """Return the parameters that one token passes, the embedding's table left out."""
     top_k = model.experts.top_k if model.experts is not None else 0
-    found = embedding_weights(model) + model.hidden
+    found = embedding_weights(model) + LAST_NORM * model.hidden
     for layer in range(layers):
         weights = layer_weights(model, dense=is_dense(model, layer))
         found += weights.total - weights.expert * max(0, weights.experts - top_k)

@@ -9,6 +9,7 @@ from busbw.model.train.workload import Configuration, DataType, ModelShape
 from busbw.train.layout import RankLayout
 from busbw.train.shape import (
     BACKWARD_TIMES,
+    LAST_NORM,
     embedding_weights,
     head_flops,
     is_dense,
@@ -121,7 +122,8 @@ def stage_weights(model: ModelShape, layout: RankLayout, stage: Stage) -> StageW
         split = layout.tp if model.experts is not None and model.experts.tensor_parallel else 1
         experts += count * weights.expert * weights.experts / layout.ep / split
     ends = int(stage.first) + int(stage.last and not (model.tied and stage.first))
-    return StageWeights(shared=shared + ends * embedding_weights(model) / layout.tp, experts=experts)
+    shared += ends * embedding_weights(model) / layout.tp + (LAST_NORM * model.hidden if stage.last else 0)
+    return StageWeights(shared=shared, experts=experts)
 
 
 def element_bytes(dtype: DataType) -> int:
