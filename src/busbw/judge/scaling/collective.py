@@ -62,7 +62,7 @@ def height_of(
     `algorithm`: what the library says it used; None: the highest, with SHARP only where it is on (`in_network`).
     Raises InputError for a collective without a bound, and for more ranks than a node has GPUs.
     """
-    asked = known.algorithm or _known_algorithm(algorithm)
+    asked = known.algorithm or known_algorithm(algorithm)
     gpus = ranks_of_node if known.platform.kind == "gpu" else None
     rates = rates_of_platform(known.platform, gpus=gpus, name=known.name)
     try:
@@ -83,7 +83,7 @@ def height_of(
     return Height(busbw_Bps=bound.busbw_Bps, words=f"{by}{over}", is_sure=asked is not None)
 
 
-def _known_algorithm(name: str | None) -> str | None:
+def known_algorithm(name: str | None) -> str | None:
     """Return our name of what a library calls its algorithm; None for several at once, and for none of ours."""
     for spelling in (name or "", (name or "").replace("_", "")):
         try:
@@ -131,7 +131,8 @@ def _times(here: Sequence[Observation]) -> list[float]:
 
 # A double binary tree has its full traffic at a node from four nodes on (busbw.limits.algorithms).
 _TREES_EVEN_FROM = 4
-_OVER_MPI = ("native-mpi", "osu", "imb")
+# Tools that measure MPI.
+OVER_MPI = ("native-mpi", "osu", "imb")
 
 
 def collective_view(
@@ -330,7 +331,7 @@ def _may_be_tree(group: LineGroup) -> bool:
     """Whether NCCL's tree may have run: its traffic at a node grows up to four nodes."""
     if any(condition(each, "collective") not in ("all_reduce", None) for each in group.observations):
         return False
-    if all(setting(each, "tool") in _OVER_MPI for each in group.observations):
+    if all(setting(each, "tool") in OVER_MPI for each in group.observations):
         return False
     used = {algorithm_of(each).lower() for each in group.observations}
     return any("tree" in name or name == UNTOLD for name in used)
