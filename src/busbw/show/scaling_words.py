@@ -1,15 +1,18 @@
 """What terminal and page say alike of a scaling figure: its verdict, differences, intervals, and what was left out."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from busbw.base.text import listed
 from busbw.base.units import percent_range, signed_percent
 from busbw.model.finding import Outcome
+from busbw.model.predict.prediction import Kinship
 from busbw.model.scaling import (
     AXIS_WORDS,
     Axis,
     LineDifference,
+    LinePrediction,
+    PredictedPoint,
     Scaling,
     ScalingEstimate,
     ScalingOutcome,
@@ -43,6 +46,11 @@ _BASES = {
     "launches": "how far several results lie apart",
     "samples": "the interval of the median within one launch",
     "digits": "the rounding of the printed figures",
+}
+_KINSHIP: dict[Kinship, str] = {
+    "in family": "by such GPUs over such a network",
+    "across": "by other GPUs or another network",
+    "calibrated": "through cells of the machine itself",
 }
 # The most points whose differences are listed in a line.
 _MOST_POINTS = 12
@@ -132,6 +140,54 @@ def interval_notes(view: Scaling) -> list[str]:
     single = _single(view.series)
     notes = [f"+- is {' or '.join(found)}"] if found else []
     return [*notes, *single]
+
+
+def predicted_at(view: Scaling, series: ScalingSeries) -> dict[int, PredictedPoint]:
+    """Return what is predicted for a line by its places; empty where it was not asked for."""
+    line = next((each for each in view.predictions if each.line == series.label), None)
+    return {point.at: point for point in line.points} if line is not None else {}
+
+
+def inside_word(point: PredictedPoint | None, measured: ScalingEstimate | None) -> str:
+    """Return how a measured value lies to the predicted interval: inside, below, above; "" where nothing is told."""
+    if point is None or point.call is None or measured is None:
+        return ""
+    if point.is_inside:
+        return "inside"
+    return "below" if measured.value < point.call.low_Bps else "above"
+
+
+def prediction_words(view: Scaling) -> list[str]:
+    """Return of each line how many points lie in what is predicted, what that rests on, and what cannot be told."""
+    return [words for line in view.predictions for words in _line_words(line, several=len(view.predictions) > 1)]
+
+
+def _line_words(line: LinePrediction, *, several: bool) -> Iterator[str]:
+    name = f"{line.line}: " if several and line.line else ""
+    calls = [(point, point.call) for point in line.points if point.call is not None]
+    if calls:
+        inside = sum(point.is_inside is True for point, _ in calls)
+        beside = [point.at for point, _ in calls if point.is_inside is False]
+        but = f", not at {listed(map(str, beside), _MOST_POINTS)}" if beside else ""
+        yield (
+            f"{name}predicted for {line.platform}, not measured, and no verdict rests on it: {inside} of {len(calls)} "
+            f"measured points lie in the 90 % interval{but}"
+        )
+    for kinship in dict.fromkeys(call.kinship for _, call in calls):
+        same = [call for _, call in calls if call.kinship == kinship]
+        ways = ", ".join(dict.fromkeys(call.algorithm for call in same))
+        documents = ", ".join(dict.fromkeys(document for call in same for document in call.documents))
+        yield f"{name}{kinship}, {_KINSHIP[kinship]}: {ways}; constants fitted to {documents} (docs/method-predicting.md)"
+    for by in dict.fromkeys(point.chosen_by for point, _ in calls):
+        yield f"{name}predicted algorithm: {by}"
+    places: dict[str, list[str]] = {}
+    for point in line.points:
+        for words in point.call.extrapolated if point.call is not None else ():
+            places.setdefault(f"extrapolated: {words}", []).append(str(point.at))
+        if point.cannot is not None:
+            places.setdefault(f"cannot tell: {point.cannot}", []).append(str(point.at))
+    for words, at in places.items():
+        yield f"{name}predicted at {listed(at, _MOST_POINTS)}: {words}"
 
 
 def _single(views: Sequence[ScalingSeries]) -> list[str]:

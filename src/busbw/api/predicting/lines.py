@@ -82,7 +82,11 @@ def _predicted(
     call = row.expected
     if call is None:
         raise CannotTellError(row.cannot or "no data applies")
-    if algorithm is None and call.algorithm in _ADDING and any(stated_by_settings(each.settings).nvls is False for each in here):
+    if (
+        algorithm is None
+        and call.algorithm in _ADDING
+        and any(stated_by_settings(each.settings).nvls is False for each in here)
+    ):
         raise CannotTellError("NVLink SHARP was off, and which algorithm ran is not told: --algorithm ring or tree")
     measured_Bps = point.busbw_Bps.value if point.busbw_Bps is not None else None
     return PredictedPoint(
