@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from busbw.base.text import listed
+from busbw.base.text import counted, listed
 from busbw.base.units import percent_range, signed_percent
 from busbw.model.finding import Outcome
 from busbw.model.predict.prediction import Kinship
@@ -158,28 +158,41 @@ def inside_word(point: PredictedPoint | None, measured: ScalingEstimate | None) 
 
 
 def prediction_words(view: Scaling) -> list[str]:
-    """Return of each line how many points lie in what is predicted, what that rests on, and what cannot be told."""
-    return [words for line in view.predictions for words in _line_words(line, several=len(view.predictions) > 1)]
+    """Return how many points of each line lie in what is predicted, what that rests on, and what cannot be told."""
+    lines: dict[str, list[str]] = {}
+    for line in view.predictions:
+        for words in (*_inside_words(line), *_basis_words(line), *_untold_words(line)):
+            lines.setdefault(words, []).append(line.line)
+    every = len(view.predictions)
+    return [words if len(names) == every else f"{', '.join(names)}: {words}" for words, names in lines.items()]
 
 
-def _line_words(line: LinePrediction, *, several: bool) -> Iterator[str]:
-    name = f"{line.line}: " if several and line.line else ""
-    calls = [(point, point.call) for point in line.points if point.call is not None]
-    if calls:
-        inside = sum(point.is_inside is True for point, _ in calls)
-        beside = [point.at for point, _ in calls if point.is_inside is False]
-        but = f", not at {listed(map(str, beside), _MOST_POINTS)}" if beside else ""
-        yield (
-            f"{name}predicted for {line.platform}, not measured, and no verdict rests on it: {inside} of {len(calls)} "
-            f"measured points lie in the 90 % interval{but}"
-        )
-    for kinship in dict.fromkeys(call.kinship for _, call in calls):
-        same = [call for _, call in calls if call.kinship == kinship]
+def _inside_words(line: LinePrediction) -> Iterator[str]:
+    told = [point for point in line.points if point.call is not None]
+    if not told:
+        return
+    inside = sum(point.is_inside is True for point in told)
+    outside = [str(point.at) for point in told if point.is_inside is False]
+    but = f", not at {listed(outside, _MOST_POINTS)}" if outside else ""
+    yield (
+        f"predicted for {line.platform}, not measured, and no verdict rests on it: {inside} of "
+        f"{counted(len(told), 'measured point')} inside the 90 % interval{but}"
+    )
+
+
+def _basis_words(line: LinePrediction) -> Iterator[str]:
+    calls = [point.call for point in line.points if point.call is not None]
+    for kinship in dict.fromkeys(call.kinship for call in calls):
+        same = [call for call in calls if call.kinship == kinship]
         ways = ", ".join(dict.fromkeys(call.algorithm for call in same))
         documents = ", ".join(dict.fromkeys(document for call in same for document in call.documents))
-        yield f"{name}{kinship}, {_KINSHIP[kinship]}: {ways}; constants fitted to {documents} (docs/method-predicting.md)"
-    for by in dict.fromkeys(point.chosen_by for point, _ in calls):
-        yield f"{name}predicted algorithm: {by}"
+        yield f"predicted {kinship}: {ways}, {_KINSHIP[kinship]}; constants are fitted to {documents}"
+    for by in dict.fromkeys(point.chosen_by for point in line.points if point.chosen_by):
+        yield f"predicted algorithm: {by}"
+
+
+def _untold_words(line: LinePrediction) -> Iterator[str]:
+    """Yield what is extrapolated and what cannot be told, with the places unless that holds for all."""
     places: dict[str, list[str]] = {}
     for point in line.points:
         for words in point.call.extrapolated if point.call is not None else ():
@@ -187,7 +200,8 @@ def _line_words(line: LinePrediction, *, several: bool) -> Iterator[str]:
         if point.cannot is not None:
             places.setdefault(f"cannot tell: {point.cannot}", []).append(str(point.at))
     for words, at in places.items():
-        yield f"{name}predicted at {listed(at, _MOST_POINTS)}: {words}"
+        where = f" at {listed(at, _MOST_POINTS)}" if len(at) < len(line.points) else ""
+        yield f"predicted{where}: {words}"
 
 
 def _single(views: Sequence[ScalingSeries]) -> list[str]:

@@ -1,7 +1,7 @@
 """What is predicted at the points of a scaling figure, beside what was measured there.
 
-Each point gets what `busbw predict` says of its platform, nodes, size and algorithm, or why that cannot be told. Verdict
-and findings are made before, and without it.
+Each point gets what `busbw predict` says of its platform, nodes, size and algorithm, or why that cannot be told.
+Verdict and findings are made before, and without it.
 """
 
 from collections.abc import Iterator, Sequence

@@ -86,8 +86,17 @@ def _view(view: Scaling, key: str) -> ScalingFigure:
     shares += [_line(series, number, share, 100.0, "%") for number, series in enumerate(view.series)]
     has_share = any(share(point) is not None for series in view.series for point in series.points)
     rows = list(_rows(view, pick, factor, share))
-    names = ("line", AXIS_WORDS[view.axis][1], unit, "+-", "limit (GB/s)", f"{share_words} (%)", "interval", "results")
-    names += ("predicted (GB/s)", "90 %", "measured")
+    measured = (
+        "line",
+        AXIS_WORDS[view.axis][1],
+        unit,
+        "+-",
+        "limit (GB/s)",
+        f"{share_words} (%)",
+        "interval",
+        "results",
+    )
+    names = (*measured, "predicted (GB/s)", "90 %", "measured")
     columns = [each for each in zip(names, zip(*rows, strict=True), strict=False) if any(each[1])]
     return ScalingFigure(
         key=key,
