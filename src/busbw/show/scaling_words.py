@@ -143,9 +143,10 @@ def interval_notes(view: Scaling) -> list[str]:
 
 
 def predicted_at(view: Scaling, series: ScalingSeries) -> dict[int, PredictedPoint]:
-    """Return what is predicted for a line by its places; empty where it was not asked for."""
+    """Return what is predicted at the points of a line, by their places; empty where it was not asked for."""
     line = next((each for each in view.predictions if each.line == series.label), None)
-    return {point.at: point for point in line.points} if line is not None else {}
+    known = {point.at for point in series.points}
+    return {point.at: point for point in line.points if point.at in known} if line is not None else {}
 
 
 def inside_word(point: PredictedPoint | None, measured: ScalingEstimate | None) -> str:
