@@ -37,14 +37,14 @@ def run(*arguments: str) -> str:
     return CliRunner().invoke(busbw, ["scaling", *arguments], catch_exceptions=False).stdout
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> str:
-    path = tmp_path / "table.csv"
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("predicted") / "table.csv"
     path.write_text(TABLE)
     return str(path)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def report(table: str) -> ScalingReport:
     return scaling(ScalingRequest(sources=(table,), platform=ID, predict=True))
 
