@@ -46,20 +46,13 @@ def comparisons(draw: st.DrawFn) -> Comparison:
 @st.composite
 def predicted(draw: st.DrawFn, at: int) -> PredictedPoint:
     """Draw what a file may say is predicted at a place."""
-    call = draw(
-        st.none()
-        | st.builds(
-            PredictedCall,
-            nodes=INTEGERS,
-            size_bytes=INTEGERS,
-            time_s=FLOATS,
-            busbw_Bps=FLOATS,
-            low_Bps=FLOATS,
-            high_Bps=FLOATS,
-            algorithm=WORDS,
-            extrapolated=st.tuples(WORDS),
-        )
-    )
+    rates = {name: draw(FLOATS) for name in ("time_s", "busbw_Bps", "algbw_Bps", "low_Bps", "high_Bps", "bound_Bps")}
+    parts = {name: draw(FLOATS) for name in ("latency_s", "filling_s", "flags_s", "wire_s")}
+    words = {name: draw(WORDS) for name in ("algorithm", "limited_by", "interval_words", "widest")}
+    counts = {name: draw(INTEGERS) for name in ("nodes", "ranks", "size_bytes")}
+    lists = {name: (draw(WORDS),) for name in ("extrapolated", "basis", "documents")}
+    whole = PredictedCall(kinship="across", **rates, **parts, **words, **counts, **lists)
+    call = whole if draw(st.booleans()) else None
     return PredictedPoint(at=at, call=call, is_inside=draw(st.none() | st.booleans()), cannot=draw(st.none() | WORDS))
 
 
