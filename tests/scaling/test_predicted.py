@@ -153,6 +153,16 @@ def test_the_algorithm_that_ran_is_predicted_and_that_asked_for_goes_before() ->
     assert (asked.call.algorithm, asked.chosen_by) == ("tree", "as asked for")
 
 
+def test_what_ran_at_another_size_of_a_run_says_nothing_of_this_one() -> None:
+    large = measured(4, 300.0, platform=ID, settings={"algorithm": "Ring"})
+    small = measured(4, 3.0, platform=ID, settings={"algorithm": "Tree"}, size_bytes=2**20)
+    view = collective_view((large, small), axis="nodes", size_bytes=GiB)
+    (line,) = with_predictions(view, (large, small), AskedBands()).predictions
+    (point,) = line.points
+    assert point.call is not None
+    assert point.call.algorithm == "ring"
+
+
 def test_a_platform_that_is_asked_for_is_not_laid_beside_another() -> None:
     other = AskedBands(platform=platform("azure-ndv4").platform, name="azure-ndv4")
     assert at_one(asked=other).cannot == f"it was measured on {ID}, not on azure-ndv4"

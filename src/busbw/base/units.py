@@ -65,10 +65,6 @@ def format_in(value: float, unit: str) -> str:
     return format_rate(value) if unit == "B/s" else f"{value:.4g} {unit}"
 
 
-# Of the ends of an interval of rates, in bytes a second.
-_LEAST_IN_GBps = 1e8
-
-
 def percent_range(low: float, high: float) -> str:
     """Return `96.7 to 97.8 %`: an interval whose ends are rounded outward, so that it never looks narrower."""
     if not (abs(low) < _LARGEST_SHARE and abs(high) < _LARGEST_SHARE):
@@ -76,6 +72,10 @@ def percent_range(low: float, high: float) -> str:
     # A millionth of a percent is the rounding of the arithmetic.
     least, most = math.floor(1000 * low + 1e-5), math.ceil(1000 * high - 1e-5)
     return f"{least / 10:.1f} to {most / 10:.1f} %"
+
+
+# Of the ends of an interval of rates, in bytes a second.
+_LEAST_IN_GBps = 1e8
 
 
 def rate_range(low_Bps: float, high_Bps: float) -> str:

@@ -9,18 +9,18 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from busbw.api.predicting.calibrations import DETOURS
 from busbw.api.predictions import PredictRequest, predict
 from busbw.base.errors import InputError
 from busbw.judge.explaining.series import detour_of, stated_by_settings
 from busbw.judge.scaling.collective import OVER_MPI, known_algorithm
-from busbw.judge.scaling.lines import UNTOLD, algorithm_of, condition, setting
+from busbw.judge.scaling.lines import UNTOLD, algorithm_of, condition, is_same_size, setting
 from busbw.judge.scaling.places import count_of
 from busbw.model.platform import Platform
 from busbw.model.scaling import LinePrediction, Observation, PredictedPoint, Scaling, ScalingPoint, ScalingSeries
 from busbw.predict.machines import CannotTellError
 
 _ADDING = ("nvls", "nvlstree")
-_DETOURS = {"sockets": "over sockets", "shm": "through the memory of the host"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,7 +42,7 @@ def _line(
 ) -> LinePrediction:
     points, platforms = [], dict.fromkeys([asked.name] if asked.name is not None else [])
     for point in series.points:
-        here = [each for each in observations if each.source in point.sources and count_of(each, view.axis) == point.at]
+        here = [each for each in observations if _is_of(each, point, view)]
         if asked.name is None:
             platforms |= dict.fromkeys(each.platform for each in here if each.platform is not None)
         try:
@@ -50,6 +50,15 @@ def _line(
         except CannotTellError as error:
             points.append(PredictedPoint(at=point.at, cannot=str(error)))
     return LinePrediction(line=series.label, platform=", ".join(platforms) or None, points=tuple(points))
+
+
+def _is_of(each: Observation, point: ScalingPoint, view: Scaling) -> bool:
+    """Return whether a result is one that a point is made of: a run has one for each size."""
+    if each.source not in point.sources or count_of(each, view.axis) != point.at:
+        return False
+    if each.size_bytes is None or view.size_bytes is None:
+        return each.size_bytes == view.size_bytes
+    return is_same_size(each.size_bytes, view.size_bytes)
 
 
 def _predicted(
@@ -130,7 +139,7 @@ def _other_ways(nodes: int, each: Observation) -> Iterator[str]:
     if stated.network is not None:
         yield "data went through the NICs of one node"
     if detour is not None:
-        yield f"data went {_DETOURS[detour]}, and is predicted over the machine's links and network"
+        yield f"data went {DETOURS[detour]}, and is predicted over the machine's links and network"
     if stated.sharp:
         yield "the network's switches added (SHARP), and no prediction does"
 
