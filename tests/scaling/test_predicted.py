@@ -125,6 +125,7 @@ def test_the_figure_lays_the_interval_under_the_line_and_leaves_a_gap(report: Sc
         ({"platform": None}, "which platform it was measured on is not told: --platform ID"),
         ({"platform": "nowhere"}, "nowhere"),
         ({"settings": {"tool": "osu"}}, "it was measured over MPI (osu)"),
+        ({"settings": {"tool": "nvshmem-perftest"}}, "it was measured over NVSHMEM"),
         ({"settings": {"NCCL_IB_DISABLE": "1"}}, "data went over sockets"),
         ({"settings": {"NCCL_P2P_DISABLE": "1"}}, "data went through the memory of the host"),
         ({"settings": {"NCCL_COLLNET_ENABLE": "1"}}, "(SHARP)"),

@@ -13,14 +13,16 @@ from busbw.api.predicting.calibrations import DETOURS
 from busbw.api.predictions import PredictRequest, predict
 from busbw.base.errors import InputError
 from busbw.judge.explaining.series import detour_of, stated_by_settings
-from busbw.judge.scaling.collective import OVER_MPI, known_algorithm
-from busbw.judge.scaling.lines import UNTOLD, algorithm_of, condition, is_same_size, setting
+from busbw.judge.scaling.collective import OVER_MPI, is_of_size, known_algorithm
+from busbw.judge.scaling.lines import UNTOLD, algorithm_of, condition, setting
 from busbw.judge.scaling.places import count_of
 from busbw.model.platform import Platform
 from busbw.model.scaling import LinePrediction, Observation, PredictedPoint, Scaling, ScalingPoint, ScalingSeries
 from busbw.predict.machines import CannotTellError
 
 _ADDING = ("nvls", "nvlstree")
+# Of other tools whose collectives are not NCCL's.
+_LIBRARIES = {"gpcnet": "MPI", "nvshmem-perftest": "NVSHMEM"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,11 +56,8 @@ def _line(
 
 def _is_of(each: Observation, point: ScalingPoint, view: Scaling) -> bool:
     """Return whether a result is one that a point is made of: a run has one for each size."""
-    if each.source not in point.sources or count_of(each, view.axis) != point.at:
-        return False
-    if each.size_bytes is None or view.size_bytes is None:
-        return each.size_bytes == view.size_bytes
-    return is_same_size(each.size_bytes, view.size_bytes)
+    is_here = each.source in point.sources and count_of(each, view.axis) == point.at
+    return is_here and is_of_size(each, view.size_bytes)
 
 
 def _predicted(
@@ -132,8 +131,9 @@ def _other_ways(nodes: int, each: Observation) -> Iterator[str]:
     tool = setting(each, "tool")
     stated = stated_by_settings(each.settings)
     detour = detour_of(stated, nodes)
-    if tool in OVER_MPI:
-        yield f"it was measured over MPI ({tool}), and predictions are of NCCL"
+    library = "MPI" if tool in OVER_MPI else _LIBRARIES.get(tool)
+    if library is not None:
+        yield f"it was measured over {library} ({tool}), and predictions are of NCCL"
     if condition(each, "pair") is not None:
         yield "two ranks alone were measured"
     if stated.network is not None:

@@ -149,7 +149,7 @@ def collective_view(
 
     Raises InputError for what cannot stand on one line, and for an unknown line.
     """
-    here = [each for each in observations if _is_of(each, size_bytes) and each.busbw_Bps is not None]
+    here = [each for each in observations if is_of_size(each, size_bytes) and each.busbw_Bps is not None]
     groups = groups_of(here, axis, series)
     shares = [latency_share(group, observations, axis, size_bytes or 0) for group in groups]
     lines = tuple(
@@ -217,7 +217,8 @@ def _without_limit(lines: Sequence[ScalingSeries], known: KnownPlatform | None) 
     return ("no limit: which collective this is is not told, or the rates of this platform are not known",)
 
 
-def _is_of(observation: Observation, size_bytes: int | None) -> bool:
+def is_of_size(observation: Observation, size_bytes: int | None) -> bool:
+    """Whether a result stands in the figure of a size; None: of results whose size is not told."""
     size = observation.size_bytes
     return size == size_bytes or (size is not None and size_bytes is not None and is_same_size(size, size_bytes))
 
