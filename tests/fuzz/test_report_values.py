@@ -10,8 +10,9 @@ from tests.report.factories import make_plan_of, make_run, subjects
 from tests.report.valued import make_comparison, make_scaling
 
 from busbw.model.comparison import Comparison
+from busbw.model.predict.prediction import PredictedCall
 from busbw.model.run import Run
-from busbw.model.scaling import Scaling, ScalingEstimate, ScalingReport
+from busbw.model.scaling import LinePrediction, PredictedPoint, Scaling, ScalingEstimate, ScalingReport
 from busbw.show.page.html import report_html
 from busbw.show.page.panels import FIGURE_NAMES, comparison_svg, runs_svg, scaling_svg
 from busbw.show.text.terminal import run_text
@@ -43,6 +44,19 @@ def comparisons(draw: st.DrawFn) -> Comparison:
 
 
 @st.composite
+def predicted(draw: st.DrawFn, at: int) -> PredictedPoint:
+    """Draw what a file may say is predicted at a place."""
+    rates = {name: draw(FLOATS) for name in ("time_s", "busbw_Bps", "algbw_Bps", "low_Bps", "high_Bps", "bound_Bps")}
+    parts = {name: draw(FLOATS) for name in ("latency_s", "filling_s", "flags_s", "wire_s")}
+    words = {name: draw(WORDS) for name in ("algorithm", "limited_by", "interval_words", "widest")}
+    counts = {name: draw(INTEGERS) for name in ("nodes", "ranks", "size_bytes")}
+    lists = {name: (draw(WORDS),) for name in ("extrapolated", "basis", "documents")}
+    whole = PredictedCall(kinship="across", **rates, **parts, **words, **counts, **lists)
+    call = whole if draw(st.booleans()) else None
+    return PredictedPoint(at=at, call=call, is_inside=draw(st.none() | st.booleans()), cannot=draw(st.none() | WORDS))
+
+
+@st.composite
 def views(draw: st.DrawFn) -> tuple[Scaling, ...]:
     (usual,) = make_scaling(draw(WORDS)).views
     estimates = st.none() | st.builds(ScalingEstimate, value=FLOATS, low=MAYBE, high=MAYBE)
@@ -67,7 +81,14 @@ def views(draw: st.DrawFn) -> tuple[Scaling, ...]:
         for each in usual.series
     )
     kind = draw(st.sampled_from(["collective", "strong", "weak"]))
-    return (structs.replace(usual, kind=kind, title=draw(WORDS), rate_unit=draw(WORDS), series=series),)
+    predictions = tuple(
+        LinePrediction(
+            line=each.label, platform=draw(WORDS), points=tuple(draw(predicted(point.at)) for point in each.points)
+        )
+        for each in series
+    )
+    other = {"title": draw(WORDS), "rate_unit": draw(WORDS), "predictions": predictions}
+    return (structs.replace(usual, kind=kind, series=series, **other),)
 
 
 @settings(max_examples=100, deadline=None, derandomize=True)

@@ -44,6 +44,13 @@ def test_a_run_tells_its_nodes_its_interval_and_the_variables_that_matter() -> N
     assert rate.basis == "samples"
 
 
+def test_the_platform_that_a_result_was_stored_with_or_published_of_is_told() -> None:
+    run = run_on(2, 10.0)
+    stored = replace(run.plan, surroundings=JobEnvironment(where="here", environment={}, platform="azure-ndv4"))
+    assert [each.platform for each in (*of_run(run), *of_run(replace(run, plan=stored)))] == [None, "azure-ndv4"]
+    assert {each.platform for each in of_platform(platform("coreweave-h100").platform)} == {"coreweave-h100"}
+
+
 def test_wrong_results_and_single_ranks_are_no_points() -> None:
     run = run_on(2, 10.0)
     wrong = make_measurement("all_reduce", wrong=make_wrong(), ranks=8)

@@ -9,6 +9,7 @@ from typing import Literal, Self
 from msgspec.structs import replace
 
 from busbw.api.loading import find, import_directories, is_import, read
+from busbw.api.predicting.lines import AskedBands, with_predictions
 from busbw.base import layout
 from busbw.base.errors import InputError
 from busbw.base.value import Value
@@ -195,6 +196,7 @@ _OF_COLLECTIVES = {
     "op": "--op",
     "form": "--form",
     "ranks_per_node": "--ranks-per-node",
+    "predict": "--predict",
 }
 
 
@@ -214,6 +216,8 @@ class ScalingRequest(Value, kw_only=True, frozen=True):
     form: Form | None = None
     axis: Axis | None = None
     ranks_per_node: int | None = None
+    # Lay what is predicted beside each point.
+    predict: bool = False
     # Settings that tell lines apart; the line, or the value of such a setting, that others are held against.
     series: tuple[str, ...] | None = None
     against: str | None = None
@@ -254,7 +258,7 @@ def _check_meant(asked: ScalingRequest, *, is_collective: bool) -> None:
     """Raise InputError for an option that has no meaning here."""
     names = _OF_APPLICATIONS if is_collective else _OF_COLLECTIVES
     for name, option in names.items():
-        if getattr(asked, name) not in (None, (), "strong"):
+        if getattr(asked, name) not in (None, (), "strong", False):
             what, own = ("collectives", "applications") if is_collective else ("applications", "collectives")
             raise InputError(f"{option} is for {own}, and these are results of {what}", hint=f"leave out {option}")
 
@@ -305,7 +309,12 @@ def _collectives(asked: ScalingRequest, observations: Sequence[Observation]) -> 
         )
         for size_bytes in sizes
     )
-    return _report(views)
+    report = _report(views)
+    if not asked.predict:
+        return report
+    beside_of = AskedBands(platform=found, name=asked.platform, algorithm=asked.algorithm)
+    # After the verdict, which does not rest on it.
+    return replace(report, views=tuple(with_predictions(view, kept, beside_of) for view in views))
 
 
 def _gains(observations: Sequence[Observation], platform: Platform | None) -> tuple[str, ...]:

@@ -74,6 +74,17 @@ def percent_range(low: float, high: float) -> str:
     return f"{least / 10:.1f} to {most / 10:.1f} %"
 
 
+# Of the ends of an interval of rates, in bytes a second.
+_LEAST_IN_GBps = 1e8
+
+
+def rate_range(low_Bps: float, high_Bps: float) -> str:
+    """Return `301 to 388`, in GB/s without the unit; with units where the lower end is below 0.1 GB/s."""
+    if low_Bps < _LEAST_IN_GBps:
+        return f"{format_rate(low_Bps)} to {format_rate(high_Bps)}"
+    return " to ".join(f"{each / 1e9:.3g}" if each < 1e11 else f"{each / 1e9:.0f}" for each in (low_Bps, high_Bps))
+
+
 def signed_percent(share: float) -> str:
     """Return a difference in percent with its sign and one decimal."""
     return f"{100 * share:+.1f} %"

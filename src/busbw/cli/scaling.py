@@ -39,6 +39,7 @@ _FORMS: dict[str | None, Form] = {"in": "in place", "out": "out of place"}
 @click.option("--platform", metavar="ID", help="Draw the limit of this platform's line rates.")
 @click.option("--algorithm", metavar="NAME", help="The limit of this algorithm [default: that used, else the highest].")
 @click.option("--ranks-per-node", type=int, metavar="N", help="Nodes are ranks over this, where a log names no hosts.")
+@click.option("--predict", is_flag=True, help="Lay the predicted 90 % interval beside each point of a collective.")
 @click.option("--published", metavar="ID", help="Add what somebody published of this platform.")
 @click.option("--pattern", "patterns", multiple=True, metavar="TEXT", help="Logs: a line, as 'wall time: {time_s} s'.")
 @click.option("--app", "application", metavar="NAME", help="Logs: of this application: starccm, gromacs, ...")
@@ -93,6 +94,7 @@ def _request(options: Mapping[str, Any]) -> ScalingRequest:
             "base",
             "beyond",
             "ignored",
+            "predict",
         )
     }
     return ScalingRequest(

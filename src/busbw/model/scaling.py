@@ -8,8 +8,9 @@ from typing import Literal
 
 from busbw.base.value import Integer, Value
 from busbw.model.finding import Finding
+from busbw.model.predict.prediction import PredictedCall
 
-SCALING_SCHEMA = 4
+SCALING_SCHEMA = 5
 
 # What the axis counts.
 Axis = Literal["nodes", "gpus", "ranks", "cores"]
@@ -63,6 +64,8 @@ class Observation(Value, kw_only=True, frozen=True):
     busbw_Bps: ScalingEstimate | None = None
     rate: ScalingEstimate | None = None
     rate_unit: str | None = None
+    # The id of the platform that a run or an import was stored with, or that a result was published of.
+    platform: str | None = None
 
 
 class ScalingPoint(Value, kw_only=True, frozen=True):
@@ -226,6 +229,26 @@ class ScalingLoss(Value, kw_only=True, frozen=True):
     words: str
 
 
+class PredictedPoint(Value, kw_only=True, frozen=True):
+    """What is predicted where a line has a point: never measured, and no verdict or finding rests on it."""
+
+    at: Integer
+    call: PredictedCall | None = None
+    # Why this algorithm: as it ran, as asked for, or as the one that NCCL would take.
+    chosen_by: str = ""
+    # Whether the measured bus bandwidth lies in the 90 % interval; None: nothing is predicted.
+    is_inside: bool | None = None
+    cannot: str | None = None
+
+
+class LinePrediction(Value, kw_only=True, frozen=True):
+    """What is predicted at the points of one line, by its label. `platform`: None, it is not known."""
+
+    line: str
+    platform: str | None = None
+    points: tuple[PredictedPoint, ...]
+
+
 class Scaling(Value, kw_only=True, frozen=True):
     """One figure: lines that may stand beside each other."""
 
@@ -246,6 +269,8 @@ class Scaling(Value, kw_only=True, frozen=True):
     checks: tuple[StepCheck, ...] = ()
     # Where jobs say how much of a step they wait for communication. () in what schema 3 wrote.
     losses: tuple[ScalingLoss, ...] = ()
+    # Where it was asked for, a line each, apart from what was measured. () in what schema 4 wrote.
+    predictions: tuple[LinePrediction, ...] = ()
 
 
 class ScalingVerdict(Value, kw_only=True, frozen=True):

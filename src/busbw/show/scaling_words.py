@@ -1,15 +1,18 @@
 """What terminal and page say alike of a scaling figure: its verdict, differences, intervals, and what was left out."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from busbw.base.text import listed
+from busbw.base.text import counted, listed
 from busbw.base.units import percent_range, signed_percent
 from busbw.model.finding import Outcome
+from busbw.model.predict.prediction import Kinship
 from busbw.model.scaling import (
     AXIS_WORDS,
     Axis,
     LineDifference,
+    LinePrediction,
+    PredictedPoint,
     Scaling,
     ScalingEstimate,
     ScalingOutcome,
@@ -43,6 +46,11 @@ _BASES = {
     "launches": "how far several results lie apart",
     "samples": "the interval of the median within one launch",
     "digits": "the rounding of the printed figures",
+}
+_KINSHIP: dict[Kinship, str] = {
+    "in family": "by such GPUs over such a network",
+    "across": "by other GPUs or another network",
+    "calibrated": "through cells of the machine itself",
 }
 # The most points whose differences are listed in a line.
 _MOST_POINTS = 12
@@ -132,6 +140,69 @@ def interval_notes(view: Scaling) -> list[str]:
     single = _single(view.series)
     notes = [f"+- is {' or '.join(found)}"] if found else []
     return [*notes, *single]
+
+
+def predicted_at(view: Scaling, series: ScalingSeries) -> dict[int, PredictedPoint]:
+    """Return what is predicted at the points of a line, by their places; empty where it was not asked for."""
+    line = next((each for each in view.predictions if each.line == series.label), None)
+    known = {point.at for point in series.points}
+    return {point.at: point for point in line.points if point.at in known} if line is not None else {}
+
+
+def inside_word(point: PredictedPoint | None, measured: ScalingEstimate | None) -> str:
+    """Return how a measured value lies to the predicted interval: inside, below, above; "" where nothing is told."""
+    if point is None or point.call is None or measured is None:
+        return ""
+    if point.is_inside:
+        return "inside"
+    return "below" if measured.value < point.call.low_Bps else "above"
+
+
+def prediction_words(view: Scaling) -> list[str]:
+    """Return how many points of each line lie in what is predicted, what that rests on, and what cannot be told."""
+    lines: dict[str, list[str]] = {}
+    for line in view.predictions:
+        for words in (*_inside_words(line), *_basis_words(line), *_untold_words(line)):
+            lines.setdefault(words, []).append(line.line)
+    every = len(view.predictions)
+    return [words if len(names) == every else f"{', '.join(names)}: {words}" for words, names in lines.items()]
+
+
+def _inside_words(line: LinePrediction) -> Iterator[str]:
+    told = [point for point in line.points if point.call is not None]
+    if not told:
+        return
+    inside = sum(point.is_inside is True for point in told)
+    outside = [str(point.at) for point in told if point.is_inside is False]
+    but = f", not at {listed(outside, _MOST_POINTS)}" if outside else ""
+    yield (
+        f"predicted for {line.platform}, not measured, and no verdict rests on it: {inside} of "
+        f"{counted(len(told), 'measured point')} inside the 90 % interval{but}"
+    )
+
+
+def _basis_words(line: LinePrediction) -> Iterator[str]:
+    calls = [point.call for point in line.points if point.call is not None]
+    for kinship in dict.fromkeys(call.kinship for call in calls):
+        same = [call for call in calls if call.kinship == kinship]
+        ways = ", ".join(dict.fromkeys(call.algorithm for call in same))
+        documents = ", ".join(dict.fromkeys(document for call in same for document in call.documents))
+        yield f"predicted {kinship}: {ways}, {_KINSHIP[kinship]}; constants are fitted to {documents}"
+    for by in dict.fromkeys(point.chosen_by for point in line.points if point.chosen_by):
+        yield f"predicted algorithm: {by}"
+
+
+def _untold_words(line: LinePrediction) -> Iterator[str]:
+    """Yield what is extrapolated and what cannot be told, with the places unless that holds for all."""
+    places: dict[str, list[str]] = {}
+    for point in line.points:
+        for words in point.call.extrapolated if point.call is not None else ():
+            places.setdefault(f"extrapolated: {words}", []).append(str(point.at))
+        if point.cannot is not None:
+            places.setdefault(f"cannot tell: {point.cannot}", []).append(str(point.at))
+    for words, at in places.items():
+        where = f" at {listed(at, _MOST_POINTS)}" if len(at) < len(line.points) else ""
+        yield f"predicted{where}: {words}"
 
 
 def _single(views: Sequence[ScalingSeries]) -> list[str]:

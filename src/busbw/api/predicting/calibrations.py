@@ -26,7 +26,7 @@ from busbw.store.files import read_bounded
 
 CELLS_BYTES = 64 * 2**20
 _TABLE = ".csv"
-_DETOURS = {"sockets": "over sockets", "shm": "through the memory of the host"}
+DETOURS = {"sockets": "over sockets", "shm": "through the memory of the host"}
 _NETWORKS = {"fallback": "over TCP on purpose", "loopback": "through the NICs of one node"}
 _NVLS = ("nvls", "nvlstree")
 
@@ -100,7 +100,7 @@ def _mismatch(series: Series, asked: CalibratedMachine) -> tuple[str | None, str
         return "it was measured over MPI, and predictions are of NCCL", another
     detour, network = series.detour, series.network
     if detour is not None or network in _NETWORKS:
-        went = _DETOURS[detour] if detour is not None else _NETWORKS.get(network or "", "")
+        went = DETOURS[detour] if detour is not None else _NETWORKS.get(network or "", "")
         return f"data went {went}, and is predicted over the machine's links and network", another
     if series.sharp:
         return "the network's switches added (SHARP), and no prediction does", another

@@ -62,7 +62,7 @@ def height_of(
     `algorithm`: what the library says it used; None: the highest, with SHARP only where it is on (`in_network`).
     Raises InputError for a collective without a bound, and for more ranks than a node has GPUs.
     """
-    asked = known.algorithm or _known_algorithm(algorithm)
+    asked = known.algorithm or known_algorithm(algorithm)
     gpus = ranks_of_node if known.platform.kind == "gpu" else None
     rates = rates_of_platform(known.platform, gpus=gpus, name=known.name)
     try:
@@ -83,7 +83,7 @@ def height_of(
     return Height(busbw_Bps=bound.busbw_Bps, words=f"{by}{over}", is_sure=asked is not None)
 
 
-def _known_algorithm(name: str | None) -> str | None:
+def known_algorithm(name: str | None) -> str | None:
     """Return our name of what a library calls its algorithm; None for several at once, and for none of ours."""
     for spelling in (name or "", (name or "").replace("_", "")):
         try:
@@ -131,7 +131,8 @@ def _times(here: Sequence[Observation]) -> list[float]:
 
 # A double binary tree has its full traffic at a node from four nodes on (busbw.limits.algorithms).
 _TREES_EVEN_FROM = 4
-_OVER_MPI = ("native-mpi", "osu", "imb")
+# Tools that measure MPI.
+OVER_MPI = ("native-mpi", "osu", "imb")
 
 
 def collective_view(
@@ -148,7 +149,7 @@ def collective_view(
 
     Raises InputError for what cannot stand on one line, and for an unknown line.
     """
-    here = [each for each in observations if _is_of(each, size_bytes) and each.busbw_Bps is not None]
+    here = [each for each in observations if is_of_size(each, size_bytes) and each.busbw_Bps is not None]
     groups = groups_of(here, axis, series)
     shares = [latency_share(group, observations, axis, size_bytes or 0) for group in groups]
     lines = tuple(
@@ -216,7 +217,8 @@ def _without_limit(lines: Sequence[ScalingSeries], known: KnownPlatform | None) 
     return ("no limit: which collective this is is not told, or the rates of this platform are not known",)
 
 
-def _is_of(observation: Observation, size_bytes: int | None) -> bool:
+def is_of_size(observation: Observation, size_bytes: int | None) -> bool:
+    """Whether a result stands in the figure of a size; None: of results whose size is not told."""
     size = observation.size_bytes
     return size == size_bytes or (size is not None and size_bytes is not None and is_same_size(size, size_bytes))
 
@@ -330,7 +332,7 @@ def _may_be_tree(group: LineGroup) -> bool:
     """Whether NCCL's tree may have run: its traffic at a node grows up to four nodes."""
     if any(condition(each, "collective") not in ("all_reduce", None) for each in group.observations):
         return False
-    if all(setting(each, "tool") in _OVER_MPI for each in group.observations):
+    if all(setting(each, "tool") in OVER_MPI for each in group.observations):
         return False
     used = {algorithm_of(each).lower() for each in group.observations}
     return any("tree" in name or name == UNTOLD for name in used)

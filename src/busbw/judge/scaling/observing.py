@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from busbw.base.collectives import COLLECTIVES, busbw_Bps
 from busbw.formats.arithmetic import printed
 from busbw.judge.scaling.lines import OUT_OF_PLACE
@@ -69,6 +71,7 @@ def _measured(run: Run, item: Measurement, settings: tuple[tuple[str, str], ...]
             high=item.busbw_Bps * item.median_s / bounds[0] if bounds[0] is not None else None,
             basis=basis,
         ),
+        platform=plan.surroundings.platform if plan.surroundings is not None else None,
     )
 
 
@@ -78,7 +81,8 @@ def of_import(imported: Imported, readings: Iterable[Reading]) -> tuple[Observat
     Where a tool prints times only, bus bandwidth follows for the collectives whose size all tools count alike.
     """
     tables = {table.number: table for table in imported.tables}
-    return of_readings(imported.sources, tables, imported.tag, readings)
+    found = of_readings(imported.sources, tables, imported.tag, readings)
+    return tuple(replace(each, platform=imported.stated.platform) for each in found)
 
 
 def of_readings(
@@ -186,6 +190,7 @@ def _published(
             ranks=row.gpus,
             size_bytes=size_bytes,
             busbw_Bps=_as_printed(rate),
+            platform=platform.id,
         )
 
 

@@ -12,8 +12,16 @@ from busbw.model import codec
 from busbw.model.comparison import Comparison
 from busbw.model.gates import PointRow
 from busbw.model.history import ListRow, Trend
-from busbw.model.scaling import Scaling, ScalingEstimate, ScalingPoint, ScalingReport, ScalingSeries
+from busbw.model.scaling import (
+    PredictedPoint,
+    Scaling,
+    ScalingEstimate,
+    ScalingPoint,
+    ScalingReport,
+    ScalingSeries,
+)
 from busbw.show.exports.rows import ROW_SCHEMA, Export
+from busbw.show.scaling_words import predicted_at
 
 COLUMNS = tuple(field.name for field in msgspec.structs.fields(PointRow))
 # A spreadsheet takes text that begins with one of these for a formula, and runs it; some take the wide forms too.
@@ -148,6 +156,10 @@ SCALING_COLUMNS = (
     "serial_share",
     "observations",
     "in_trend",
+    "predicted_Bps",
+    "predicted_low_Bps",
+    "predicted_high_Bps",
+    "is_inside",
 )
 
 
@@ -180,7 +192,15 @@ def _row(view: Scaling, series: ScalingSeries, point: ScalingPoint) -> tuple[obj
         point.serial_share,
         point.observations,
         point.at not in dict(series.left_out),
+        *_predicted(predicted_at(view, series).get(point.at)),
     )
+
+
+def _predicted(point: PredictedPoint | None) -> tuple[float | bool | None, ...]:
+    """Return what is predicted in columns of its own, empty where nothing was asked for or can be told."""
+    if point is None or point.call is None:
+        return None, None, None, None
+    return point.call.busbw_Bps, point.call.low_Bps, point.call.high_Bps, point.is_inside
 
 
 def _ends(estimate: ScalingEstimate | None) -> tuple[float | None, float | None, float | None]:

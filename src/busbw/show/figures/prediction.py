@@ -101,7 +101,7 @@ def _curve_traces(curve: _Curve) -> list[dict[str, Any]]:
     """Return the band, the bound and the line of predicted calls."""
     colour, dash, symbol = STYLES[curve.number]
     places = [curve.at(call) for call in curve.calls]
-    band = _area(
+    band = band_area(
         places,
         [call.low_Bps / 1e9 for call in curve.calls],
         [call.high_Bps / 1e9 for call in curve.calls],
@@ -116,13 +116,13 @@ def _curve_traces(curve: _Curve) -> list[dict[str, Any]]:
     )
     bound |= {"line": {"color": colour, "width": 1, "dash": "dot"}, "marker": marker("line-ew-open", colour, 9)}
     line = line_trace(
-        curve.name, places, [_text(call) for call in curve.calls], [call.busbw_Bps / 1e9 for call in curve.calls]
+        curve.name, places, [call_text(call) for call in curve.calls], [call.busbw_Bps / 1e9 for call in curve.calls]
     )
     line |= {"line": {"color": colour, "width": 2, "dash": dash}, "marker": marker(symbol, colour)}
     return [band | {"name": f"{curve.name}: 90 % interval"}, bound, line]
 
 
-def _area(places: Sequence[int], low: list[float], high: list[float], fill: str, colour: str) -> dict[str, Any]:
+def band_area(places: Sequence[int], low: list[float], high: list[float], fill: str, colour: str) -> dict[str, Any]:
     """Return the area between two curves; one point alone shows it as a short column."""
     across: list[float] = list(places)
     if len(places) == 1:
@@ -134,7 +134,8 @@ def _area(places: Sequence[int], low: list[float], high: list[float], fill: str,
     }  # fmt: skip
 
 
-def _text(call: PredictedCall) -> str:
+def call_text(call: PredictedCall) -> str:
+    """Return what a mark of a prediction says of it."""
     lines = (
         f"<b>predicted: {format_size(call.size_bytes)} on {counted(call.nodes, 'node')}</b>",
         f"{format_rate(call.busbw_Bps)} busbw, {format_time(call.time_s)}",
@@ -170,7 +171,7 @@ def _time_parts(calls: Sequence[PredictedCall], nodes: int) -> PredictionFigure:
     for number, (name, part) in enumerate(parts):
         above = [low + _percent(part(call), call.time_s) for low, call in zip(below, calls, strict=True)]
         colour = STYLES[number][0]
-        traces.append(_area(sizes_bytes, below, above, f"{colour}-band", colour) | {"name": plain(name)})
+        traces.append(band_area(sizes_bytes, below, above, f"{colour}-band", colour) | {"name": plain(name)})
         below = above
     layout = size_layout("% of the time", sizes_bytes, traces)
     layout["yaxis"] |= zero_axis("% of the time", below)

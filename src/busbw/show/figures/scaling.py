@@ -2,19 +2,33 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
-from busbw.base.units import format_rate, signed_percent
-from busbw.model.scaling import AXIS_WORDS, Axis, LineDifference, Scaling, ScalingEstimate, ScalingPoint, ScalingSeries
+from busbw.base.units import format_rate, rate_range, signed_percent
+from busbw.model.scaling import (
+    AXIS_WORDS,
+    Axis,
+    LineDifference,
+    PredictedPoint,
+    Scaling,
+    ScalingEstimate,
+    ScalingPoint,
+    ScalingSeries,
+)
 from busbw.show.figures.axes import STYLES, count_axis, even_axis, value_axis
-from busbw.show.figures.series import Figure, base_layout, legend_name, plain
+from busbw.show.figures.prediction import band_area, call_text
+from busbw.show.figures.series import Figure, base_layout, legend_name, line_trace, marker, plain
 from busbw.show.scaling_words import (
     answer_words,
     half_interval,
+    inside_word,
     interval_cell,
     interval_notes,
     left_out_words,
     meaning_words,
+    predicted_at,
+    prediction_words,
     unmatched_notes,
 )
 
@@ -66,12 +80,23 @@ def _view(view: Scaling, key: str) -> ScalingFigure:
     pick, unit, factor = _reached(view)
     share, share_words = _share(view)
     traces = [*_limits(view)] if view.kind == "collective" else []
+    traces += [*_predicted(view)]
     traces += [_line(series, number, pick, factor, unit) for number, series in enumerate(view.series)]
     shares = [*_bands(view, share, 100.0)] if view.kind != "collective" else []
     shares += [_line(series, number, share, 100.0, "%") for number, series in enumerate(view.series)]
     has_share = any(share(point) is not None for series in view.series for point in series.points)
     rows = list(_rows(view, pick, factor, share))
-    names = ("line", AXIS_WORDS[view.axis][1], unit, "+-", "limit (GB/s)", f"{share_words} (%)", "interval", "results")
+    measured = (
+        "line",
+        AXIS_WORDS[view.axis][1],
+        unit,
+        "+-",
+        "limit (GB/s)",
+        f"{share_words} (%)",
+        "interval",
+        "results",
+    )
+    names = (*measured, "predicted (GB/s)", "90 %", "measured")
     columns = [each for each in zip(names, zip(*rows, strict=True), strict=False) if any(each[1])]
     return ScalingFigure(
         key=key,
@@ -87,6 +112,7 @@ def _view(view: Scaling, key: str) -> ScalingFigure:
         answers=tuple(_answers(view)),
         differences=tuple(_difference(each, view.axis) for each in view.differences),
         notes=(
+            *prediction_words(view),
             *meaning_words(view),
             *left_out_words(view, [series.label for series in view.series]),
             *view.notes,
@@ -168,6 +194,24 @@ def _bands(view: Scaling, pick: Pick, factor: float) -> Iterator[dict[str, Any]]
         }  # fmt: skip
 
 
+def _predicted(view: Scaling) -> Iterator[dict[str, Any]]:
+    """Yield what is predicted beside each line: its interval as an area and its middle, with a gap where none is."""
+    for number, series in enumerate(view.series):
+        colour = STYLES[number % len(STYLES)][0]
+        name = f"{legend_name(series.label)}: predicted, 90 %" if series.label else "predicted, 90 %"
+        told = groupby(predicted_at(view, series).values(), key=lambda point: point.call is not None)
+        stretches = [list(points) for is_told, points in told if is_told]
+        for points in stretches:
+            calls = [point.call for point in points if point.call is not None]
+            places = [point.at for point in points]
+            low, high = [call.low_Bps / 1e9 for call in calls], [call.high_Bps / 1e9 for call in calls]
+            band = band_area(places, low, high, f"{colour}-band", colour)
+            yield band | {"name": name, "showlegend": points is stretches[0]}
+            middle = line_trace(name, places, [*map(call_text, calls)], [call.busbw_Bps / 1e9 for call in calls])
+            mark = marker("line-ew-open", colour, 9)
+            yield middle | {"line": {"color": colour, "width": 1, "dash": "dot"}, "marker": mark, "showlegend": False}
+
+
 def _limits(view: Scaling) -> Iterator[dict[str, Any]]:
     """Yield the theoretical limits as one trace, with a gap between lines; lines under the same limit share it."""
     lines = dict.fromkeys(
@@ -212,6 +256,7 @@ def _text(series: ScalingSeries, point: ScalingPoint, value: float, unit: str) -
 def _rows(view: Scaling, pick: Pick, factor: float, share: Pick) -> Iterator[tuple[str, ...]]:
     for series in view.series:
         left_out = dict(series.left_out)
+        predicted = predicted_at(view, series)
         for point in series.points:
             value, part = pick(point), share(point)
             yield (
@@ -223,7 +268,18 @@ def _rows(view: Scaling, pick: Pick, factor: float, share: Pick) -> Iterator[tup
                 f"{100 * part.value:.1f}" if part is not None else "",
                 interval_cell(part),
                 str(point.observations),
+                *_predicted_cells(point, predicted.get(point.at)),
             )
+
+
+def _predicted_cells(point: ScalingPoint, predicted: PredictedPoint | None) -> tuple[str, str, str]:
+    if predicted is None:
+        return "", "", ""
+    call = predicted.call
+    if call is None:
+        return "cannot tell", "", ""
+    interval = rate_range(call.low_Bps, call.high_Bps)
+    return f"{call.busbw_Bps / 1e9:.1f}", interval, inside_word(predicted, point.busbw_Bps)
 
 
 def _answers(view: Scaling) -> Iterator[str]:

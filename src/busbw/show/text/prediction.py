@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from busbw.base.text import counted, printable
-from busbw.base.units import format_rate, format_size, format_time
+from busbw.base.units import format_rate, format_size, format_time, rate_range
 from busbw.model.predict.nccl_choice import PredictedChoice
 from busbw.model.predict.prediction import (
     ChangedCall,
@@ -32,8 +32,6 @@ COLUMNS = (
     "low_GBps", "high_GBps", "bound_GBps", "kinship", "cannot", "what_if", "ratio", "low_ratio",
     "high_ratio",
 )  # fmt: skip
-
-_LEAST_GBps = 1e8
 
 
 def prediction_text(found: Prediction, *, explained: bool) -> None:
@@ -73,17 +71,10 @@ def _cells(row: PredictedSize) -> tuple[str, ...]:
         format_size(row.size_bytes),
         format_time(call.time_s),
         format_rate(call.busbw_Bps),
-        _between(call),
+        rate_range(call.low_Bps, call.high_Bps),
         f"{call.algorithm}{_protocol(row, call)}",
         call.mostly,
     )
-
-
-def _between(call: PredictedCall) -> str:
-    """Return the interval, in GB/s without the unit where that has three digits."""
-    if call.low_Bps < _LEAST_GBps:
-        return f"{format_rate(call.low_Bps)} to {format_rate(call.high_Bps)}"
-    return f"{call.low_Bps / 1e9:.3g} to {call.high_Bps / 1e9:.3g}"
 
 
 def _protocol(row: PredictedSize, call: PredictedCall) -> str:
@@ -133,7 +124,8 @@ def _shift_words(row: PredictedSize, before: PredictedCall, after: PredictedCall
         constant = f"; {after.limited_by}: {before.share:.3f} -> {after.share:.3f} of line rate"
     else:
         constant = f"; each part of its time x {after.time_s / before.time_s:.3f}"
-    return f"calibrated: {what}: {rates}; 90 %: {_between(before)} -> {_between(after)}{constant}"
+    ends = " -> ".join(rate_range(each.low_Bps, each.high_Bps) for each in (before, after))
+    return f"calibrated: {what}: {rates}; 90 %: {ends}{constant}"
 
 
 def _kinship_words(calls: Sequence[PredictedCall], kinship: Kinship, tier: str) -> str:

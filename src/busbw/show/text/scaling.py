@@ -1,24 +1,35 @@
 """Scaling figures as text for a terminal: the verdict, a table and a plot for each, what can be told, findings."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from busbw.base.text import printable
-from busbw.base.units import format_rate, format_time
-from busbw.model.scaling import AXIS_WORDS, Scaling, ScalingEstimate, ScalingPoint, ScalingReport, ScalingSeries
+from busbw.base.units import format_rate, format_time, rate_range
+from busbw.model.scaling import (
+    AXIS_WORDS,
+    PredictedPoint,
+    Scaling,
+    ScalingEstimate,
+    ScalingPoint,
+    ScalingReport,
+    ScalingSeries,
+)
 from busbw.show.scaling_words import (
     VerdictParts,
     answer_words,
     difference_notes,
     half_interval,
+    inside_word,
     interval_cell,
     interval_notes,
     left_out_words,
     meaning_words,
+    predicted_at,
+    prediction_words,
     verdict_parts,
 )
 from busbw.show.text.terminal import VERDICT_COLOURS, console, finding_text
@@ -119,6 +130,7 @@ _NOT_KNOWN = ""
 # What the interval of an efficiency is made of, as the heading of its column.
 _INTERVALS = {"digits": "by rounding", "launches": "by launches", "samples": "by samples", None: "between"}
 _BY = "limit by"
+_PREDICTED = "predicted"
 _PLOT_WIDTH = 72
 # Of a narrow terminal.
 _LEFT_OUT_FIRST = ("+-", "serial", *_INTERVALS.values(), _BY, "limit", "time")
@@ -162,6 +174,8 @@ def _view(out: Console, view: Scaling) -> None:
         say(line)
     for words in _told(view):
         say(words)
+    for words in prediction_words(view):
+        say(words)
     for words in _notes(view):
         say(f"note: {words}", "dim")
 
@@ -199,6 +213,7 @@ def _table(view: Scaling, series: ScalingSeries, width: int) -> Table:
     points = series.points
     table.add_column(AXIS_WORDS[view.axis][1], justify="right", no_wrap=True)
     columns = _collective_columns(points) if view.kind == "collective" else _application_columns(view, points)
+    columns += _predicted_columns(points, predicted_at(view, series))
     columns = _fitting(columns, width)
     for heading, _ in columns:
         table.add_column(heading, justify="left" if heading == _BY else "right", no_wrap=heading != _BY)
@@ -220,6 +235,25 @@ def _collective_columns(points: Sequence[ScalingPoint]) -> list[tuple[str, list[
         (_BY, [printable(_by(point)) for point in points]),
     ]
     return _filled(columns)
+
+
+def _predicted_columns(
+    points: Sequence[ScalingPoint], predicted: Mapping[int, PredictedPoint]
+) -> list[tuple[str, list[str]]]:
+    """Return what is predicted beside what was measured; no column where nothing was asked for."""
+    here = [predicted.get(point.at) for point in points]
+    columns = [
+        (_PREDICTED, [_predicted(each) for each in here]),
+        ("90 %", [rate_range(each.call.low_Bps, each.call.high_Bps) if each and each.call else "" for each in here]),
+        ("measured", [inside_word(each, point.busbw_Bps) for each, point in zip(here, points, strict=True)]),
+    ]
+    return _filled(columns)
+
+
+def _predicted(point: PredictedPoint | None) -> str:
+    if point is None:
+        return _NOT_KNOWN
+    return format_rate(point.call.busbw_Bps) if point.call is not None else "cannot tell"
 
 
 def _application_columns(view: Scaling, points: Sequence[ScalingPoint]) -> list[tuple[str, list[str]]]:
