@@ -108,7 +108,7 @@ def _together(judged: Judged, what: str) -> Verdict:
         shown = "" if judged.series.collective == MESSAGE_RATE else f"{format_rate(judged.sample.busbw_Bps)}; "
         return _cannot(f"{what}: {shown}{_unjudged(judged)}")
     words = [
-        _scenario_words(judged.sample, scenario, expected)
+        _scenario_words(judged, scenario, expected)
         for scenario, expected in zip(judged.scenarios, judged.expected, strict=True)
         if scenario in judged.possible
     ]
@@ -194,7 +194,8 @@ def comparison_words(sample: SizeSample, expected: Expectation) -> str:
     return f"{format_rate(sample.busbw_Bps)}, {share} of the {format_rate(expected.busbw_Bps)} expected {who}"
 
 
-def _scenario_words(sample: SizeSample, scenario: Scenario, expected: Expectation | None) -> str:
+def _scenario_words(judged: Judged, scenario: Scenario, expected: Expectation | None) -> str:
+    sample = judged.sample
     title = f"with {scenario.title} " if scenario.title else ""
     if expected is None:
         return f"{title}no measurement says what {' or '.join(scenario.algorithms)} should reach"
@@ -202,11 +203,18 @@ def _scenario_words(sample: SizeSample, scenario: Scenario, expected: Expectatio
         others = comparison_words(sample, expected.elsewhere)
         return f"{title}{comparison_words(sample, expected)}; but of such machines elsewhere: {others}"
     if expected.is_predicted:
-        less = "less than the model expects: " if _is_below_interval(sample, expected) else ""
-        return f"{less}{title}{comparison_words(sample, expected)}"
+        compared = f"{title}{comparison_words(sample, expected)}"
+        if not _is_below_interval(sample, expected):
+            return compared
+        return f"less than the model expects: {compared}; {_no_measurement(judged.series, expected)}"
     between = f"; from {format_rate(expected.sound_Bps)} on it is sound"
     slow = f", below {format_rate(expected.slow_Bps)} slow" if expected.slow_Bps is not None else ""
     return f"{title}{comparison_words(sample, expected)}{between if not title else ''}{slow if not title else ''}"
+
+
+def _no_measurement(series: Series, expected: Expectation) -> str:
+    is_small = expected.regime == "latency"
+    return why_no_call(series) if is_small else "no measurement says what this should reach"
 
 
 def _unjudged(judged: Judged) -> str:

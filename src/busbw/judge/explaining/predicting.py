@@ -12,13 +12,16 @@ from msgspec import structs
 from busbw.base.errors import InputError
 from busbw.base.units import format_rate, format_time
 from busbw.judge.explaining.expecting import Expectation, Knowledge, regime_of
-from busbw.judge.explaining.scenarios import Scenario
+from busbw.judge.explaining.scenarios import ADDING, Scenario
 from busbw.judge.explaining.series import Series, SizeSample
 from busbw.judge.explaining.sources import SYMMETRIC
 from busbw.model.predict.prediction import PredictedCall
 from busbw.model.verdict import Regime
 from busbw.predict.closed import predicted
 from busbw.predict.machines import CannotTellError, MachineClass, generation_of, generation_of_sm
+
+# Who says which algorithm it was.
+_SAID = frozenset({"nccl", "setting"})
 
 
 def predictions(known: Knowledge, sample: SizeSample, possible: Sequence[Scenario]) -> list[Expectation | None]:
@@ -47,6 +50,9 @@ def _prediction(known: Knowledge, sample: SizeSample, scenario: Scenario) -> Exp
         return None
     slope = math.log2(twice.busbw_Bps / call.busbw_Bps) if twice is not None else 0.0
     regime = regime_of(series, sample.size_bytes, slope)
+    if regime == "latency" and call.algorithm in ADDING and scenario.known_from not in _SAID:
+        # NCCL leaves the switch's adders to larger messages.
+        return None
     # What a setting or a log leaves of the machine may bound it lower.
     busbw_Bps = min(call.busbw_Bps, scenario.ceiling_Bps)
     return Expectation(
@@ -58,7 +64,7 @@ def _prediction(known: Knowledge, sample: SizeSample, scenario: Scenario) -> Exp
         regime=regime,
         basis="model",
         words=_words(call, regime),
-        source=call.documents,
+        source=(f"constants fitted to {', '.join(call.documents)} (docs/method-predicting.md)",),
         is_predicted=True,
     )
 
@@ -105,4 +111,4 @@ def _words(call: PredictedCall, regime: Regime) -> str:
     else:
         low, high = format_rate(call.low_Bps), format_rate(call.high_Bps)
     further = f"; extrapolated: {'; '.join(call.extrapolated)}" if call.extrapolated else ""
-    return f"a model, no measurement: {call.algorithm}, {call.kinship}, 90 % within {low} to {high}{further}"
+    return f"by a model: {call.algorithm}, {call.kinship}, 90 % within {low} to {high}{further}"

@@ -133,7 +133,8 @@ def _cannot_tell(judged: Judged, known_machine: KnownMachine) -> str | None:
     if not judged.scenarios and series.collective != "latency":
         return _say_more(judged, known_machine)
     if is_below_model(judged):
-        return _unexplained(judged)
+        sound = "hold it against a run of the same machine when it was sound: `busbw compare SOUND THIS`"
+        return f"{_unexplained(judged)}; and {sound}"
     if judged.scenarios and not judged.possible:
         return "say on what it ran: --nodes, --gpus-per-node, --platform or --host"
     return _more_pairs(judged, known_machine) if series.collective == MESSAGE_RATE else _of_regime(judged)
