@@ -62,8 +62,8 @@ class SweepCurve(Value, kw_only=True, frozen=True):
 
 StepName = Literal["wire", "algorithm", "protocol", "seen", "latency", "unexplained"]
 # physical: arithmetic on line rates, never to be passed; seen: the same with the part of such a rate that somebody
-# measured; model: NCCL's own constants; here: rates that busbw measured of this machine; the others are what somebody
-# publishes, by the kinds of `Published`.
+# measured; model: NCCL's own constants, or what `busbw predict` says; here: rates that busbw measured of this machine;
+# the others are what somebody publishes, by the kinds of `Published`.
 Basis = Literal["physical", "seen", "model", "here", "measured", "stated", "reference", "threshold"]
 
 

@@ -52,9 +52,16 @@ def generation_of(platform: Platform) -> str | None:
     """Return the kind of GPUs as constants tell them apart; None: of no kind that was measured."""
     if platform.gpu.gcn is not None:
         return platform.gpu.gcn.partition(":")[0]
-    generations = {80: "ampere", 90: "hopper", 100: "blackwell"}
-    generation = generations.get(platform.gpu.sm or 0)
-    return f"{generation} rack" if generation is not None and platform.nvlink.domain_gpus is not None else generation
+    return generation_of_sm(platform.gpu.sm, is_rack=platform.nvlink.domain_gpus is not None)
+
+
+def generation_of_sm(sm: int | None, *, is_rack: bool) -> str | None:
+    """Return the kind of NVIDIA's GPUs by their compute capability times ten; `is_rack`: a switch joins several nodes.
+
+    None: of no kind that was measured.
+    """
+    generation = {80: "ampere", 90: "hopper", 100: "blackwell"}.get(sm or 0)
+    return f"{generation} rack" if generation is not None and is_rack else generation
 
 
 def groups_of(machine: MachineClass, nodes: int) -> int:

@@ -150,7 +150,7 @@ def test_small_messages_that_nobody_has_measured_say_which_evidence_is_missing(t
 
     assert said.exit_code == 4
     assert "no time of such a small message is published" in said.stdout
-    assert "next: hold small messages against a run of the same machine when it was sound" in said.stdout
+    assert "hold it against a run of the same machine when it was sound: `busbw compare SOUND THIS`" in said.stdout
 
 
 def test_a_stored_import_keeps_what_nccl_logged(tmp_path):

@@ -121,6 +121,8 @@ class Expectation:
     references: tuple[Reference, ...] = ()
     # Whether the references are of this very place and size.
     is_exact: bool = False
+    # Whether it is the interval of a prediction, as nothing measured applies.
+    is_predicted: bool = False
     # Of the site's own runs: what others expect of such a machine, which they do not excuse.
     elsewhere: "Expectation | None" = None
 

@@ -10,7 +10,8 @@ from busbw.judge.explaining.budgeting import budget, limiter
 from busbw.judge.explaining.concluding import Applies, Suspect, applies, conditions, suspect
 from busbw.judge.explaining.expecting import Expectation, Knowledge, expectation
 from busbw.judge.explaining.known_machine import KnownMachine
-from busbw.judge.explaining.outcome import OF_BAND, Judged, band_of, bands_of, verdict_of
+from busbw.judge.explaining.outcome import OF_BAND, Judged, band_of, bands_of, is_below_model, verdict_of
+from busbw.judge.explaining.predicting import predictions
 from busbw.judge.explaining.references import Reference
 from busbw.judge.explaining.scenarios import ABOVE, From, Scenario, scenarios
 from busbw.judge.explaining.series import SizeSample
@@ -131,6 +132,9 @@ def _cannot_tell(judged: Judged, known_machine: KnownMachine) -> str | None:
         return None
     if not judged.scenarios and series.collective != "latency":
         return _say_more(judged, known_machine)
+    if is_below_model(judged):
+        sound = "hold it against a run of the same machine when it was sound: `busbw compare SOUND THIS`"
+        return f"{_unexplained(judged)}; and {sound}"
     if judged.scenarios and not judged.possible:
         return "say on what it ran: --nodes, --gpus-per-node, --platform or --host"
     return _more_pairs(judged, known_machine) if series.collective == MESSAGE_RATE else _of_regime(judged)
@@ -199,11 +203,13 @@ def explain_size(against: Against, sample: SizeSample) -> tuple[SizeExplanation,
     """Return one size explained, and the way it seems to have taken if that is why it is slow."""
     known = against.known
     possible = scenarios(known.series, sample, known.rates, against.bounds)
+    expected = [expectation(known, sample, scenario) for scenario in possible]
     judged = Judged(
         series=known.series,
         sample=sample,
         scenarios=possible,
-        expected=[expectation(known, sample, scenario) for scenario in possible],
+        # A model speaks only where nothing that was measured does.
+        expected=expected if any(expected) else predictions(known, sample, possible),
         published=against.published,
         no_bound=against.no_bound or f"no bound is known for {sample.algorithm or 'what was used'} on such nodes",
     )
