@@ -174,3 +174,12 @@ def test_the_command_prints_the_interval_and_what_to_do(tmp_path):
         assert said.exit_code == code, said.output
         assert words in said.stdout
     assert "next: cannot tell why from a collective alone; compare settings" in said.stdout
+
+
+def test_an_interval_that_would_pass_nearly_everything_holds_nothing():
+    # Two nodes over a network of which one document tells little: 8 bytes take 0.8 to 3.8 ms, it is predicted.
+    machine = machine_of(PLATFORMS["gcp-a3-high"])
+    wide = predicted(machine, nodes=2, collective="all_reduce", size_bytes=8)[0]
+    assert wide.low_Bps < 0.5 * wide.busbw_Bps
+    series = make_series([(8, wide.busbw_Bps)], collective="all_reduce", ranks=16, nodes=2)
+    assert models(size_of(series, known_machine("gcp-a3-high"))) == []

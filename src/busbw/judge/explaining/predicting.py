@@ -22,6 +22,8 @@ from busbw.predict.machines import CannotTellError, MachineClass, generation_of,
 
 # Who says which algorithm it was.
 _SAID = frozenset({"nccl", "setting"})
+# An interval that reaches further below what is predicted would pass nearly everything.
+_LEAST_LOW = 0.5
 
 
 def predictions(known: Knowledge, sample: SizeSample, possible: Sequence[Scenario]) -> list[Expectation | None]:
@@ -43,7 +45,7 @@ def _prediction(known: Knowledge, sample: SizeSample, scenario: Scenario) -> Exp
         return None
     try:
         call = _call(machine, series, sample.size_bytes, scenario.algorithms)
-        if call is None:
+        if call is None or call.low_Bps < _LEAST_LOW * call.busbw_Bps:
             return None
         twice = _call(machine, series, 2 * sample.size_bytes, (call.algorithm,))
     except (CannotTellError, InputError):
