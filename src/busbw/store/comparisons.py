@@ -139,7 +139,8 @@ def decoded(content: bytes, *, where: str) -> Comparison:
         return documents.decoded(content, Comparison, where=where, called="a comparison", hint=hint)
     design = "mirrored_pairs" if form.comparison_id is not None else "descriptive"
     fields: dict[str, Any] = msgspec.json.decode(content)
-    return _without_claims(codec.decode(msgspec.json.encode({**fields, "design": design}), Comparison, where=where))
+    whole = msgspec.json.encode({**fields, "design": design})
+    return _without_claims(documents.decoded(whole, Comparison, where=where, called="a comparison", hint=hint))
 
 
 def _without_claims(old: Comparison) -> Comparison:
