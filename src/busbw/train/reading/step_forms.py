@@ -10,7 +10,8 @@ DLLogger one JSON object a step.
 
 DeepSpeed: `ThroughputTimer.stop` of deepspeed/utils/timer.py, `global_step=10, RunningAvgSamplesPerSec=...,
 CurrSamplesPerSec=...`, up to 0.7 `0/10, RunningAvg...`, up to 0.5 `0/10, SamplesPerSec=...`;
-`PipelineEngine.train_batch` of deepspeed/runtime/pipe/engine.py, `steps: 10 loss: ... iter time (s): 3.221 samples/sec: 19.87`.
+`PipelineEngine.train_batch` of deepspeed/runtime/pipe/engine.py,
+`steps: 10 loss: ... iter time (s): 3.221 samples/sec: 19.87`.
 
 torchtitan: `MetricsProcessor.log` of torchtitan/components/metrics.py, `step: 10 loss: ... tps: 7,282 tflops: 0.52
 mfu: 0.17%`, where tps is tokens a second of one GPU; in 2024 it was called wps.
