@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from busbw.base.errors import InputError
 from busbw.train.reading.reader import StepReader
 
-from .reading import read_text
+from .reading import megatron, read_text
 from .releases import RELEASES, log_of
 
 STEPS = 60
@@ -40,3 +41,45 @@ def test_a_block_is_read_as_its_lines_are(release: str) -> None:
         columns = ("numbers", "values", "stamps", "totals", "batches", "consumed", "tflops", "mfu", "tokens", "samples")
         found.append({name: repr(list(getattr(rows.complete(), name))) for name in columns} | {"digits": rows.decimals})
     assert found[0] == found[1]
+
+
+def test_a_bar_of_one_state_counts_from_its_start_where_its_rate_agrees(tmp_path: Path) -> None:
+    log = read_text(tmp_path, "  2%|1         | 20/1200 [01:30<1:28:30,  4.50s/it]\n")
+
+    assert log.columns.times_s == pytest.approx([4.5])
+    for text in (
+        " 50%|#####     | 600/1200 [01:30<1:28:30,  4.50s/it]\n",
+        "Epochs:  50%|#####     | 5/10 [01:30<01:30,  18.0s/it]\n",
+    ):
+        with pytest.raises(InputError, match="no step of"):
+            read_text(tmp_path, text)
+
+
+def test_numbers_that_a_bar_fills_up_with_zeros_have_three_digits(tmp_path: Path) -> None:
+    log = read_text(tmp_path, "Epoch 0: :  2%|# | 8/50 [05:10<4:12, global_step=7.0, train_step_timing in s=21.40]\n")
+
+    assert log.window is not None
+    assert (log.window.step_s.low, log.window.step_s.high) == (pytest.approx(21.35), pytest.approx(21.45))
+
+
+def test_gpus_are_not_the_world_size_of_the_configuration_of_deepspeed(tmp_path: Path) -> None:
+    other = "[2026-11-21 20:47:51,887] [INFO] [config.py:904:print]   world_size ................... 2\n"
+    log = read_text(tmp_path, f"  world_size ...................................... 64\n{other}{megatron(1, 100)}")
+
+    assert log.work.gpus == 64
+
+
+def test_deepspeed_that_prints_means_alone_is_read_by_its_moments(tmp_path: Path) -> None:
+    line = "[2026-11-21 02:0{}:10,130] [INFO] [timer.py:189:stop] 0/{}, SamplesPerSec=83.7, MemAllocated=0.26GB\n"
+    log = read_text(tmp_path, line.format(1, 10) + line.format(2, 20))
+
+    assert log.columns.times_s[-1] == pytest.approx(6.0)
+
+
+def test_blocks_of_validation_are_no_restart(tmp_path: Path) -> None:
+    line = ':::MLLOG {{"time_ms": {}, "key": "block_stop", "value": "{}", "metadata": {{"step_num": {}}}}}\n'
+    steps = "".join(line.format(1000 * n, "training_step", n) for n in range(1, 6))
+    log = read_text(tmp_path, steps + line.format(7000, "validation_step", 0) + line.format(8000, "training_step", 6))
+
+    assert log.columns.numbers[-1] == 6
+    assert not log.restarts

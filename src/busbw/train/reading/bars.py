@@ -17,13 +17,13 @@ _MARKS = (b"it/s", b"s/it")
 _BAR = re.compile(
     rb"%\|(?<=\d%\|)[^|\n\x1e]{0,800}\|[ \t\r\f\v]{0,20}(\d{1,12})/(\d{1,12}) "
     rb"\[((?:\d{1,5}:)?\d{1,2}):(\d\d)<[^,\n\x1e]{1,20},"
-    rb"[ \t\r\f\v]{0,12}(?:\d{1,12}(?:\.\d{1,12})?|\?)(?:s/it|it/s)"
+    rb"[ \t\r\f\v]{0,12}(\d{1,12}(?:\.\d{1,12})?|\?)(s/it|it/s)"
 )
 _PERCENT = re.compile(rb"\d{1,3}\Z")
 _EPOCH = re.compile(rb"Epoch (\d{1,9})\b")
 # Bars of what is not training.
 _OTHERS = re.compile(
-    rb"(?i)valid|sanity|test|eval|predict|load|download|fetch|map|filter|token|generat|sav|shard|process|pack"
+    rb"(?i)valid|sanity|test|eval|predict|load|download|fetch|map|filter|token|generat|sav|shard|process|pack|rollout|compil|epochs"
 )
 _FORM = StepForm(
     program="progress bar (Hugging Face, Lightning)",
@@ -35,6 +35,8 @@ _FORM = StepForm(
 )
 _MOST_STRETCHES = 60
 _LEAST_STRETCH_S = 10.0
+# Of the mean: the rate is smoothed over past steps.
+_MOST_APART = 0.1
 _MOST_BARS = 64
 _MOST_EPOCHS = 10**6
 _LONGEST_NAME_BYTES = 80
@@ -44,6 +46,9 @@ _LONGEST_NAME_BYTES = 80
 class _Bar:
     states: list[tuple[int, int, int]] = field(default_factory=list)
     total: int = 0
+    # What its steps are counted from, and the seconds a step that its first state says; 0.0: it says none.
+    offset: int = 0
+    rate_s: float = 0.0
     # Of the last state.
     step: int = -1
     elapsed_s: int = -1
@@ -78,7 +83,7 @@ class ProgressBars:
             start, after = match.span()
             between = ahead + block[end:start]
             end, ahead = after, b""
-            step, total, minutes, second = match.groups()
+            step, total, minutes, second, rate, unit = match.groups()
             place = places.get(between) or places.setdefault(between, _place(between))
             line += place.lines
             if not place.counts:
@@ -87,6 +92,8 @@ class ProgressBars:
             if bar is not None:
                 number, elapsed_s = offset + int(step), _seconds(minutes) + int(second)
                 if number != bar.step or elapsed_s != bar.elapsed_s:
+                    if not bar.states:
+                        bar.offset, bar.rate_s = offset, _step_s(rate, unit)
                     bar.step, bar.elapsed_s = number, elapsed_s
                     bar.states.append((number, elapsed_s, line))
 
@@ -103,6 +110,7 @@ class ProgressBars:
     def rows(self) -> StepRows | None:
         """Return the longest bar in stretches; None: there is no bar of a few seconds."""
         bars = [bar for bar in self.found.values() if _length_s(bar) >= _LEAST_STRETCH_S]
+        bars = bars or [whole for bar in self.found.values() if (whole := _from_its_start(bar)) is not None]
         if not bars:
             return None
         bar = max(bars, key=_length_s)
@@ -148,6 +156,25 @@ def _length_s(bar: _Bar) -> int:
         for before, state in zip(bar.states, bar.states[1:], strict=False)
         if state[1] > before[1] and state[0] >= before[0]
     )
+
+
+def _from_its_start(bar: _Bar) -> _Bar | None:
+    """Return a bar of hardly more than one state with the state it began with; None: its rate is not that of its steps.
+
+    A bar of a job that was resumed begins at a step above zero with no time: its rate lies far off.
+    """
+    step, elapsed_s, line = bar.states[0]
+    if step <= bar.offset or elapsed_s < _LEAST_STRETCH_S:
+        return None
+    mean_s = elapsed_s / (step - bar.offset)
+    if abs(bar.rate_s - mean_s) > _MOST_APART * mean_s:
+        return None
+    return _Bar(states=[(bar.offset, 0, line), bar.states[0]], total=bar.total)
+
+
+def _step_s(rate: bytes, unit: bytes) -> float:
+    value = 0.0 if rate == b"?" else float(rate)
+    return value if unit == b"s/it" or value == 0 else 1 / value
 
 
 @lru_cache(maxsize=64)

@@ -107,6 +107,9 @@ class MlperfEvents:
         # A throughput is said at the same moment as the loss: the loss alone counts the steps.
         if event.key == "tracked_stats":
             return
+        # Blocks of validation count steps of their own, and an event without a moment tells no time.
+        if event.value == "validation_step" or not event.time_ms > 0:
+            return
         samples = _number(said.get("samples_count"))
         rows, number = (self.samples, samples) if samples is not None else (self.steps, _number(said.get("step_num")))
         if number is not None and (not rows.numbers or rows.numbers[-1] != number):

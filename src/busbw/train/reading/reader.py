@@ -112,7 +112,9 @@ class StepReader:
         Raises InputError where two programs printed steps: two jobs are mixed.
         """
         batch = self.settings.work(self.source).global_batch
-        found = [*(rows for rows in self._rows if rows.numbers), *self.events.rows(batch)]
+        # One moment alone tells no time.
+        told = (rows for rows in self._rows if len(rows.numbers) > (rows.form.unit == "moment"))
+        found = [*told, *self.events.rows(batch)]
         mains = [rows for rows in found if rows.form.weight >= 3 and len(rows.numbers) >= _LEAST_OF_A_JOB]
         names = list(dict.fromkeys(rows.form.program for rows in mains if rows.form.program != "MLPerf"))
         if len(names) > 1:

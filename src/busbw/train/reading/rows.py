@@ -74,7 +74,7 @@ class StepRows:
         self.lines.append(number)
         self.ranks.append(NO_RANK if rank is None else rank)
         if len(self.numbers) <= _MOST_FOR_DIGITS:
-            self.decimals = min(self.decimals, max(decimals(text), 0))
+            self.decimals = min(self.decimals, max(decimals(text, is_padded=self.form.is_padded), 0))
         if self.form.has_stamp:
             self.stamps.append(next(iter(stamps_of(line)), None) or _NO_NUMBER)
         for name in self.form.more:
@@ -107,7 +107,8 @@ class StepRows:
         self.lines.extend(range(first_line, first_line + count))
         self.ranks.extend(array("q", [NO_RANK]) * count)
         if len(self.numbers) - count < _MOST_FOR_DIGITS:
-            self.decimals = min(self.decimals, *(max(decimals(text), 0) for text in values[:_MOST_FOR_DIGITS]))
+            digits = (decimals(text, is_padded=self.form.is_padded) for text in values[:_MOST_FOR_DIGITS])
+            self.decimals = min(self.decimals, *(max(digit, 0) for digit in digits))
         for name in self.form.more:
             texts = columns.get(name, (b"",) * count)
             if name in _WHOLE:

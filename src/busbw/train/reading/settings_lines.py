@@ -33,7 +33,8 @@ _FORMS = (
     _form("sequence_length", b"seq_length", rb"(?:^|[\s_])seq_length(?:" + _DOTS + rb"|: )" + _INTEGER + _END),
     _form("global_batch", b"batch_size", rb"(?:^|\s)global_batch_size(?:" + _DOTS + rb"|: )" + _INTEGER + _END),
     _form("global_batch", b"batch_size", rb"(?:^|\s)train_batch_size" + _DOTS + _INTEGER + _END),
-    _form("gpus", b"world_size", rb"(?:^|\s)world_size" + _DOTS + _INTEGER + _END),
+    # Not that of the configuration DeepSpeed prints, which is the size of its data parallelism.
+    _form("gpus", b"world_size", rb"^(?![^\n]{0,80}config\.py:)(?:.{0,200}\s)?world_size" + _DOTS + _INTEGER + _END),
     # NeMo 1.x: GPUs are those of a node times the nodes.
     _form("devices", b"devices: ", rb"^\s{2,12}devices: " + _INTEGER + _END),
     _form("nodes", b"num_nodes: ", rb"^\s{2,12}num_nodes: " + _INTEGER + _END),

@@ -9,8 +9,9 @@ nemo/lightning/pytorch/callbacks/progress_printer.py, `global_step: 99 | ... tra
 DLLogger one JSON object a step.
 
 DeepSpeed: `ThroughputTimer.stop` of deepspeed/utils/timer.py, `global_step=10, RunningAvgSamplesPerSec=...,
-CurrSamplesPerSec=...`, up to 0.7 `0/10, RunningAvg...`; `PipelineEngine.train_batch` of
-deepspeed/runtime/pipe/engine.py, `steps: 10 loss: ... iter time (s): 3.221 samples/sec: 19.87`.
+CurrSamplesPerSec=...`, up to 0.7 `0/10, RunningAvg...`, up to 0.5 `0/10, SamplesPerSec=...`;
+`PipelineEngine.train_batch` of deepspeed/runtime/pipe/engine.py,
+`steps: 10 loss: ... iter time (s): 3.221 samples/sec: 19.87`.
 
 torchtitan: `MetricsProcessor.log` of torchtitan/components/metrics.py, `step: 10 loss: ... tps: 7,282 tflops: 0.52
 mfu: 0.17%`, where tps is tokens a second of one GPU; in 2024 it was called wps.
@@ -48,6 +49,8 @@ class StepForm:
     more: tuple[str, ...] = ()
     # How the time of a step follows, in a sentence.
     words: str = ""
+    # Whether its numbers are filled up with zeros to five characters, as the bars of Lightning do: 68.7 is 68.70 there.
+    is_padded: bool = False
     # Whether the moment in front of the line is kept too.
     has_stamp: bool = False
     # Of several forms in one log the largest counts: the others are said by libraries below the program.
@@ -107,8 +110,9 @@ _DEEPSPEED_RATES = (
     rb"CurrSamplesPerSec=(?P<value>" + _NUMBER + rb")(?=[,\s]|$)"
 )
 _DEEPSPEED = re.compile(rb"global_step=" + _DEEPSPEED_RATES)
-# Up to 0.7.
+# Up to 0.7; and up to 0.5, which print nothing but the mean since the start of the job.
 _DEEPSPEED_OLD = re.compile(rb"\] \d{1,9}/" + _DEEPSPEED_RATES)
+_DEEPSPEED_MEANS = re.compile(rb"\] \d{1,9}/(?P<step>\d{1,12}), SamplesPerSec=(?P<value>" + _NUMBER + rb")(?=[,\s]|$)")
 _DEEPSPEED_PIPE = re.compile(
     rb"step(?:s?):\s{1,6}(?P<step>\d{1,12})(?:\s{1,3}/\s{1,6}(?P<totals>\d{1,12}))? loss:"
     + _up_to(b"iter time (s): ")
@@ -150,6 +154,7 @@ STEP_FORMS = (
         patterns=(_NEMO, _NEMO_BY_NAME, _NEMO_BAR),
         unit="s",
         words="train_step_timing, as printed",
+        is_padded=True,
         weight=3,
     ),
     StepForm(
@@ -207,8 +212,19 @@ STEP_FORMS = (
         has_stamp=True,
         weight=1,
     ),
+    StepForm(
+        program="DeepSpeed",
+        mark=b", SamplesPerSec=",
+        patterns=(_DEEPSPEED_MEANS,),
+        unit="moment",
+        words="moments of lines over the steps between",
+        has_stamp=True,
+        weight=1,
+    ),
 )
 _LONGEST_BEFORE_STAMP = 90
+# lightning/pytorch/callbacks/progress/tqdm_progress.py, `_PAD_SIZE`.
+_PADDED_CHARACTERS = 5
 # To the end of the line, so that the next one is looked at from its beginning.
 _STAMP = re.compile(
     rb"^[^\n]{0,%d}?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d):(\d\d[.,]\d{1,6})[^\n]*+\n?" % _LONGEST_BEFORE_STAMP, re.MULTILINE
@@ -243,7 +259,10 @@ def _minute_s(text: bytes) -> float | None:
     return days * 86_400.0 + hour * 3600 + minute * 60
 
 
-def decimals(text: bytes) -> int:
-    """Return how many digits stand behind the point, those of an exponent taken off."""
+def decimals(text: bytes, *, is_padded: bool = False) -> int:
+    """Return how many digits stand behind the point, those of an exponent and of padding taken off."""
+    # Three digits count: a zero after them fills up.
+    if is_padded and len(text) == _PADDED_CHARACTERS and text.endswith(b"0") and text[:1] != b"0":
+        text = text[:-1]
     mantissa, _, exponent = text.lower().partition(b"e")
     return len(mantissa.partition(b".")[2]) - (int(exponent) if exponent else 0)
