@@ -11,9 +11,11 @@ from busbw.cli.options import JSON, SIZE
 from busbw.model.predict.nccl_choice import Protocol
 
 if TYPE_CHECKING:
+    from busbw.api.predictions import PredictRequest
     from busbw.model.predict.prediction import Prediction
 
 _MOST_SIZES = 1000
+_EXAMPLE = "busbw predict all_reduce --platform azure-nd-h100-v5 --nodes 32"
 _PROTOCOLS: dict[str, Protocol] = {"ll": "LL", "ll128": "LL128", "simple": "Simple"}
 
 
@@ -124,9 +126,10 @@ def predict(
         own: dict[str, object] = {"protocol": protocol, "schedule_out": schedule_out, "machine": machine, "host": host}
         own |= {"explain": explain, "csv": as_csv}
         _time(schedule, collective, platform, _numbers(nodes), sizes, asked | own, as_json=as_json)
-    if collective is None or (platform, machine, host) == (None, None, None):
-        lacks = "no collective is named" if collective is None else "neither a platform, a machine nor a host is named"
-        raise InputError(lacks, hint="busbw predict all_reduce --platform azure-nd-h100-v5 --nodes 32")
+    if collective is None:
+        raise InputError("no collective is named", hint=_EXAMPLE)
+    if (platform, machine, host) == (None, None, None):
+        raise InputError("neither a platform, a machine nor a host is named", hint=_EXAMPLE)
     from busbw.api.predictions import PredictRequest
     from busbw.api.predictions import predict as predicted
 
@@ -142,11 +145,15 @@ def predict(
     )
     found = predicted(request)
     if schedule_out is not None:
-        from busbw.api.schedules.exchanging import write_schedule
-
-        acts = write_schedule(schedule_out, request, found)
-        sys.stderr.write(f"{schedule_out}: {acts} sends, receives and calculations\n")
+        _write_schedule(schedule_out, request, found)
     _show(found, explain=explain, as_csv=as_csv, as_json=as_json)
+
+
+def _write_schedule(path: Path, request: "PredictRequest", found: "Prediction") -> None:
+    from busbw.api.schedules.exchanging import write_schedule
+
+    acts = write_schedule(path, request, found)
+    sys.stderr.write(f"{path}: {acts} sends, receives and calculations\n")
 
 
 def _show(found: "Prediction", *, explain: bool, as_csv: bool, as_json: bool) -> None:
