@@ -66,10 +66,39 @@ def test_a_log_says_the_graph_and_the_channels(tmp_path: Path) -> None:
     assert row["chosen_by"].endswith(f"from the log {log}")
 
 
+SIZES = (("64", "MiB"), ("256", "MiB"), ("1", "GiB"))
+
+
+def test_changes_and_other_algorithms_are_tables_of_a_row_a_size(tmp_path: Path) -> None:
+    asked = (
+        "predict",
+        "all_reduce",
+        "--platform",
+        "azure-nd-h100-v5",
+        "--nodes",
+        "2,8",
+        "-b",
+        "64M",
+        "-e",
+        "1G",
+        "-f",
+        "4",
+    )
+    found = warm_busbw(*asked, "--what-if", "nic=800G", "--explain", cwd=tmp_path).stdout.splitlines()
+    first = found.index("what if nic=800G")
+    assert found[first + 1].split() == ["nodes", "size", "ratio", "90", "%", "busbw", "algorithm"]
+    changed = [line.split() for line in found[first + 2 : first + 8]]
+    assert [row[:3] for row in changed] == [[nodes, size, unit] for nodes in "28" for size, unit in SIZES]
+    assert all(float(row[4]) >= 1 for row in changed)
+    others = found[found.index("by other algorithms") + 2 :]
+    assert {row.split()[-1] for row in others[: others.index("")]} == {"tree", "ring"}
+
+
 def test_a_slow_nic_and_leaves_take_schedules_which_are_named(tmp_path: Path) -> None:
     slow = warm_busbw("predict", *AZURE, "--what-if", "slow-nic=node3:0.5,oversubscription=2,leaf=2", cwd=tmp_path)
     assert slow.returncode == 0
-    assert "tier steps; between: nodes in order, adaptive routing;" in slow.stdout
+    assert "what if slow-nic=node3:0.5, oversubscription=2, leaf=2, tier steps\n" in slow.stdout
+    assert "what if: between: nodes in order, adaptive routing;" in slow.stdout
     beside = json.loads(warm_busbw("predict", *AZURE, "--tier", "events", "--json", cwd=tmp_path).stdout)
     (row,) = beside["rows"]
     assert beside["beside"] == row["simulated"]["tier"] == "events"

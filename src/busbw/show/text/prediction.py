@@ -11,7 +11,6 @@ from busbw.base.text import counted, printable
 from busbw.base.units import format_rate, format_size, format_time, rate_range
 from busbw.model.predict.nccl_choice import PredictedChoice
 from busbw.model.predict.prediction import (
-    ChangedCall,
     HeldTable,
     Kinship,
     Narrower,
@@ -44,23 +43,76 @@ def prediction_text(found: Prediction, *, explained: bool) -> None:
     asked = f"{found.collective} on {where} {gpus}{ranks}"
     say(out, Text(f"{found.name}: {asked}; predicted, nothing of it is measured"))
     out.print()
-    out.print(_table(found.rows, several=len(nodes) > 1))
+    several = len(nodes) > 1
+    out.print(_table(found.rows, several=several))
     out.print()
+    told = [row for row in found.rows if row.expected is not None]
+    for title, table in (
+        *_changed_tables(told, several=several),
+        *(_other_ways_tables(told, several=several) if explained else ()),
+    ):
+        say(out, Text(printable(title)))
+        out.print(table)
+        out.print()
     for line in _foundations(found, explained=explained):
         say(out, Text(printable(line)))
 
 
 def _table(rows: Sequence[PredictedSize], *, several: bool) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    if several:
-        table.add_column("nodes", justify="right")
-    for name in ("size", "time", "busbw"):
-        table.add_column(name, justify="right")
-    for name in ("90 %", "algorithm", "most of it"):
-        table.add_column(name)
+    table = _empty_table(("size", "time", "busbw"), ("90 %", "algorithm", "most of it"), several=several)
     for row in rows:
         table.add_row(*([str(row.nodes)] if several else []), *_cells(row))
     return table
+
+
+def _empty_table(numbers: Sequence[str], words: Sequence[str], *, several: bool) -> Table:
+    """Return a table without rows: the nodes where there are several, columns of numbers, then of words."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in (*(["nodes"] if several else []), *numbers):
+        table.add_column(name, justify="right")
+    for name in words:
+        table.add_column(name)
+    return table
+
+
+def _changed_tables(rows: Sequence[PredictedSize], *, several: bool) -> list[tuple[str, Table]]:
+    """Return what changes of the machine would give, a table for each set of changes, with its title."""
+    tables: dict[str, Table] = {}
+    for row in rows:
+        changed = row.changed
+        if changed is None:
+            continue
+        tier = f", tier {changed.tier}" if changed.tier != "closed" else ""
+        title = f"what if {changed.words}{tier}"
+        if title not in tables:
+            tables[title] = _empty_table(("size", "ratio"), ("90 %", "busbw", "algorithm"), several=several)
+        tables[title].add_row(
+            *([str(row.nodes)] if several else []),
+            format_size(row.size_bytes),
+            f"x {changed.ratio:.2f}",
+            f"{changed.low_ratio:.2f} to {changed.high_ratio:.2f}",
+            f"about {format_rate(changed.busbw_Bps)}",
+            changed.algorithm,
+        )
+    return list(tables.items())
+
+
+def _other_ways_tables(rows: Sequence[PredictedSize], *, several: bool) -> list[tuple[str, Table]]:
+    """Return what the other algorithms are predicted to take, as one table with its title, or none."""
+    if not any(row.others for row in rows):
+        return []
+    table = _empty_table(("size", "time", "busbw"), ("90 %", "algorithm"), several=several)
+    for row in rows:
+        for call in row.others:
+            table.add_row(
+                *([str(row.nodes)] if several else []),
+                format_size(row.size_bytes),
+                format_time(call.time_s),
+                format_rate(call.busbw_Bps),
+                rate_range(call.low_Bps, call.high_Bps),
+                call.algorithm,
+            )
+    return [("by other algorithms", table)]
 
 
 def _cells(row: PredictedSize) -> tuple[str, ...]:
@@ -98,7 +150,7 @@ def _foundations(found: Prediction, *, explained: bool) -> list[str]:
         largest = max(calls, key=lambda call: (call.nodes, call.size_bytes))
         lines.append(f"widest part of the interval: {largest.widest}")
     lines += [_narrower_words(found.narrower)] if found.narrower is not None else []
-    lines += [_changed_words(row, row.changed) for row in told if row.changed is not None]
+    lines += [f"what if: between: {words}" for words in dict.fromkeys(_assumed_words(row) for row in told) if words]
     lines += [f"by {row.simulated.tier}: {_simulated_words(row, row.simulated)}" for row in told if row.simulated]
     beside = dict.fromkeys(row.cannot_simulate for row in told if row.cannot_simulate)
     lines += [f"by {found.beside}: cannot tell: {reason}" for reason in beside]
@@ -110,7 +162,6 @@ def _foundations(found: Prediction, *, explained: bool) -> list[str]:
     if explained:
         lines += _sensitivity_words(found.sensitivity) if found.sensitivity is not None else []
         lines += [f"  {words}" for words in dict.fromkeys(words for call in calls for words in call.basis)]
-        lines += [_way_words(row, call) for row in told for call in row.others]
         lines += [f"  {row.simulated.tier}: {row.simulated.words}" for row in told if row.simulated]
         lines += [words for row in told if row.choice is not None for words in _choice_words(row.choice)]
     return lines + [f"note: {note}" for note in found.notes]
@@ -158,24 +209,15 @@ def _sensitivity_words(found: Sensitivity) -> list[str]:
     return lines
 
 
-def _changed_words(row: PredictedSize, changed: ChangedCall) -> str:
-    what = f"{format_size(row.size_bytes)} on {counted(row.nodes, 'node')}"
-    between = f"{changed.low_ratio:.2f} to {changed.high_ratio:.2f}"
-    rate = f"about {format_rate(changed.busbw_Bps)}, by {changed.algorithm}"
-    tier = f"; tier {changed.tier}" if changed.tier != "closed" else ""
-    assumed = f"; between: {'; '.join(changed.assumed)}" if len(changed.assumed) > 1 else ""
-    return f"what if {changed.words}: {what}: x {changed.ratio:.2f} (90 %: {between}), {rate}{tier}{assumed}"
+def _assumed_words(row: PredictedSize) -> str:
+    """Return what the ends of the changed interval assume, where nobody has published which of them holds."""
+    assumed = row.changed.assumed if row.changed is not None else ()
+    return "; ".join(assumed) if len(assumed) > 1 else ""
 
 
 def _simulated_words(row: PredictedSize, call: SimulatedCall) -> str:
     what = f"{format_size(row.size_bytes)} on {counted(row.nodes, 'node')}"
     return f"{what}: {format_time(call.time_s)}, {format_rate(call.busbw_Bps)}, by {call.algorithm}; no interval"
-
-
-def _way_words(row: PredictedSize, call: PredictedCall) -> str:
-    share = f"{format_rate(call.low_Bps)} to {format_rate(call.high_Bps)}"
-    what = f"{format_size(row.size_bytes)} on {counted(row.nodes, 'node')}"
-    return f"  {what} by {call.algorithm}: {format_time(call.time_s)}, {format_rate(call.busbw_Bps)} ({share})"
 
 
 def _choice_words(choice: PredictedChoice) -> list[str]:
