@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from busbw.api.loading import find
 from busbw.api.reports import export
+from busbw.api.stored import find
 from busbw.base import layout
 from busbw.base.errors import InputError
 from busbw.show.exports import rows

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from busbw.api.fabric_evidence import changed_counters
+from busbw.api.sweeping.evidence import changed_counters
 from busbw.base.errors import InputError
 from busbw.facts.port_counters import port_counters
 from busbw.machine.read.ethtool import is_ethtool, read_ethtool

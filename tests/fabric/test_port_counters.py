@@ -7,7 +7,7 @@ import pytest
 from tests.probe.hosts import snapshot_of
 from tests.probe.machines import MACHINES
 
-from busbw.api.fabric_evidence import changed_counters, counter_lines
+from busbw.api.sweeping.evidence import changed_counters, counter_lines
 from busbw.base.errors import InputError
 from busbw.fabric.answers import FabricAnswer, Kind
 from busbw.fabric.counter_evidence import CountedAgain, counter_notes, weighed, with_retests

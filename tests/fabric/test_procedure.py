@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from busbw.api.fabrics import FabricRequest, judge_fabric
+from busbw.api.sweeping.fabrics import FabricRequest, judge_fabric
 from busbw.fabric.bands import bands, inferred_leaves
 from busbw.fabric.drawing import report_lines
 from busbw.fabric.places import Endpoint, Pairing, PairTest, Places, flat

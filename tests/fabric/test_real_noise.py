@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from busbw.api.fabrics import FabricRequest, judge_fabric
+from busbw.api.sweeping.fabrics import FabricRequest, judge_fabric
 from busbw.base.errors import InputError
 from busbw.fabric.places import PairTest
 from busbw.fabric.simulation import noise_of

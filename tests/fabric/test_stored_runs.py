@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from tests.judge.factories import make_hello, make_measurement, make_plan, make_rates
 
-from busbw.api.fabrics import FabricRequest, pairs_of
+from busbw.api.sweeping.fabrics import FabricRequest, pairs_of
 from busbw.base.errors import InputError
 from busbw.fabric.drawing import UNICODE, drawn_lines
 from busbw.fabric.procedure import analysed

@@ -7,9 +7,9 @@ import msgspec
 import pytest
 from tests.judge.factories import make_outcome, make_plan
 
-from busbw.api import sweeps
 from busbw.api.comparisons import result_of
 from busbw.api.history import run_of
+from busbw.api.sweeping.swept import lost_seats, report_of
 from busbw.api.verdicts import open_results
 from busbw.base import layout
 from busbw.base.errors import InputError
@@ -68,12 +68,12 @@ def test_who_only_waited_is_neither_named_nor_left_out_where_visits_found_the_ca
     still = Culprit(rank=STILL, host=f"n000{STILL}", process_id=1, what="is on a host that does not answer", step="")
     outcomes.write(tmp_path, make_outcome(ended="failed", culprit=still if found else None))
 
-    report = sweeps.report_of(plan, {0: [(0, each) for each in rounds]}, "bandwidth", tmp_path, ())
+    report = report_of(plan, {0: [(0, each) for each in rounds]}, "bandwidth", tmp_path, ())
 
     named = [each.place for each in report.answers]
     alone, both = f"node n000{STILL}", {f"node {PLACES.endpoints[each]}" for each in (STILL, waiting)}
     assert {each.removesuffix(", which does not answer") for each in named} == ({alone} if found else both)
-    assert sweeps.lost_seats(plan, tmp_path, rounds) == ((STILL,) if found else tuple(sorted((STILL, waiting))))
+    assert lost_seats(plan, tmp_path, rounds) == ((STILL,) if found else tuple(sorted((STILL, waiting))))
     waited = f"{PLACES.endpoints[waiting]} waited for it and had no part in later rounds, but answered a visit"
     assert (waited in report.answers[0].evidence) is found
     assert "slower" not in report.verdict.sentence

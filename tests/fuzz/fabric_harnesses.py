@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from busbw.api.fabric_evidence import counter_lines
+from busbw.api.sweeping.evidence import counter_lines
 from busbw.fabric.counter_evidence import counter_notes
 from busbw.fabric.ib_links import hop_count, ib_hosts, placed_by_links, slow_links
 from busbw.fabric.ib_topology import is_ib_topology, read_ib_topology

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 from tests.report.valued import make_comparison
 
-from busbw.api.loading import find, find_stored
+from busbw.api.stored import find, find_stored
 from busbw.base.errors import InputError
 from busbw.cli.command import busbw
 from busbw.model.comparison import (

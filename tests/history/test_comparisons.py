@@ -8,8 +8,8 @@ from click.testing import CliRunner, Result
 from msgspec.structs import replace
 from tests.report.valued import make_comparison
 
-from busbw.api.loading import find, find_stored
 from busbw.api.reports import comparison
+from busbw.api.stored import find, find_stored
 from busbw.base.errors import InputError
 from busbw.cli.command import busbw
 from busbw.model import codec

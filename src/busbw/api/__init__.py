@@ -70,8 +70,8 @@ def run(request: "Request", directory: Path | None = None, say: Callable[[str], 
 
 def resume(name: str, say: Callable[[str], None] = _silent) -> "Run":
     """Measure what is missing in an earlier run: `busbw run --resume`."""
-    from busbw.api.loading import find
     from busbw.api.runs import resume as go_on
+    from busbw.api.stored import find
     from busbw.measure.execute.launch import Listener
 
     return go_on(find(name).absolute(), Listener(event=_silent, remark=say))
@@ -79,15 +79,16 @@ def resume(name: str, say: Callable[[str], None] = _silent) -> "Run":
 
 def show(name: str = "last") -> "Run":
     """Return a stored run: `busbw show`. `name`: a path, the beginning of a name, or `last`."""
-    from busbw.api.loading import find, read
+    from busbw.api.loading import read
+    from busbw.api.stored import find
 
     return read(find(name))
 
 
 def load(name: str) -> "Run":
     """Return a run rebuilt from its raw records, and store it: `busbw load`."""
-    from busbw.api.loading import find
     from busbw.api.loading import load as rebuilt
+    from busbw.api.stored import find
 
     return rebuilt(find(name))
 
@@ -277,8 +278,8 @@ def import_results(
 
 def export(name: str, form: str) -> bytes:
     """Return a result in another tool's format: `busbw export`."""
-    from busbw.api.loading import find
     from busbw.api.reports import export as written
+    from busbw.api.stored import find
 
     return written(find(name), form)
 
@@ -299,7 +300,7 @@ def fabric(source: str | None = None, **asked: Any) -> "FabricReport":  # noqa: 
     >>> busbw.api.fabric(topology="fat-tree-2", nodes=64, fault="node").answers[0].kind
     'node'
     """
-    from busbw.api.fabrics import FabricRequest, judge_fabric
+    from busbw.api.sweeping.fabrics import FabricRequest, judge_fabric
 
     return judge_fabric(FabricRequest(source=source, **asked)).report
 

@@ -10,7 +10,8 @@ from typing import Literal
 from msgspec.structs import replace
 
 from busbw.api.importing import import_files
-from busbw.api.loading import find, is_import, read
+from busbw.api.loading import read
+from busbw.api.stored import find, is_import
 from busbw.base.errors import InputError
 from busbw.base.layout import RUN_FILE
 from busbw.judge.comparing.comparison import compare

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from busbw.api.loading import Kind, find_stored, kind_of, read
-from busbw.api.sweeps import metrics_measured
+from busbw.api.loading import read
+from busbw.api.stored import Kind, find_stored, kind_of
+from busbw.api.sweeping.swept import metrics_measured
 from busbw.base.errors import BusbwError, InputError
 from busbw.base.moment import unix_s, unix_s_of_name
 from busbw.base.text import counted, listed

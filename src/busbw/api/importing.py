@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from busbw import __version__
-from busbw.api.loading import is_import
+from busbw.api.stored import is_import
 from busbw.base.collectives import COLLECTIVES
 from busbw.base.errors import InputError
 from busbw.formats.lines.driver import Reader

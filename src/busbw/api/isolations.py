@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from busbw import __version__
-from busbw.api.fabric_evidence import topology_text
 from busbw.api.loading import read
+from busbw.api.sweeping.evidence import topology_text
 from busbw.base.collectives import COLLECTIVES
 from busbw.base.errors import BusbwError, InputError, RunError
 from busbw.base.hostlist import compressed

@@ -1,27 +1,24 @@
-"""Where a run, an import, a comparison or a bisection is that somebody names, and a run from its raw files."""
+"""The result of a run from its raw files, or as it is stored."""
 
 import contextlib
-import shlex
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
 from busbw import judge
-from busbw.api import runs
-from busbw.base import layout
-from busbw.base.errors import InputError, RunError
+from busbw.base.errors import RunError
 from busbw.facts.platforms import find_platform, platform_ids, platforms_with_gpus
 from busbw.judge.autopsy import autopsy
 from busbw.judge.explaining.explain import is_judged_by_links, judged_by_links
 from busbw.judge.failures import unreached
+from busbw.measure.backends import registry
+from busbw.measure.backends.backend import Parsed, is_own
+from busbw.model.plan import Plan
 from busbw.model.platform import Platform
 from busbw.model.run import Run
-from busbw.store import bisections, comparisons, imports, isolations, outcome
 from busbw.store import directory as directories
 from busbw.store import outcome as outcomes
-from busbw.store.files import entries, is_file
-from busbw.store.raw import read_records, read_visits
+from busbw.store.raw import read_printed, read_records, read_visits
 
 
 def load(directory: Path) -> Run:
@@ -30,7 +27,7 @@ def load(directory: Path) -> Run:
     Raises InputError when the directory is not a run, RunError when run.json cannot be written.
     """
     run = rebuild(directory)
-    outcome.write_run(directory, run)
+    outcomes.write_run(directory, run)
     return run
 
 
@@ -38,7 +35,7 @@ def rebuild(directory: Path) -> Run:
     """Return the result of a run from its raw files, and write nothing."""
     plan = directories.read_plan(directory)
     outcome = outcomes.read(directory)
-    parsed, unreadable = runs.parse(plan, directory)
+    parsed, unreadable = parse(plan, directory)
     visits, damaged = read_visits(directory)
     judgement = judge.judge(
         plan,
@@ -75,6 +72,17 @@ def rebuild(directory: Path) -> Run:
     return judged_by_links(run, _platforms_of(run)) if is_judged_by_links(plan) else run
 
 
+def parse(plan: Plan, directory: Path) -> tuple[Parsed, tuple[str, ...]]:
+    """Return what a run directory holds, and what of it was unreadable."""
+    backend = registry.find(plan.backend)
+    if is_own(backend):
+        records, unreadable = read_records(directory)
+        return backend.parse(plan, records), unreadable
+    from busbw.measure.backends import foreign  # noqa: PLC0415 - it brings the readers of tables
+
+    return foreign.parse(foreign.as_foreign(backend), plan, read_printed(directory)), ()
+
+
 def _platforms_of(run: Run) -> tuple[Platform, ...]:
     """Return what is known of machines with the GPUs of a run, and of the platform that it is on.
 
@@ -93,7 +101,7 @@ def _platforms_of(run: Run) -> tuple[Platform, ...]:
 
 def _judged_as_sweep(run: Run, directory: Path) -> Run:
     """Return a run with what its pairs say; one of which no pair has answered stays as it is."""
-    from busbw.api.sweeps import judged  # noqa: PLC0415 - importing it takes as long as judging
+    from busbw.api.sweeping.swept import judged  # noqa: PLC0415 - importing it takes as long as judging
 
     records, _unreadable = read_records(directory)
     found = judged(run.plan, records, directory)
@@ -113,152 +121,12 @@ def read(directory: Path) -> Run:
     What was rebuilt is stored if the disk allows, and if it is final: a run may still be under way, and of one that
     has just ended the launching side may store the result meanwhile, which then counts.
     """
-    stored = outcome.read_run(directory)
+    stored = outcomes.read_run(directory)
     if stored is not None:
         return stored
     run = rebuild(directory)
     if run.outcome is not None:
         with contextlib.suppress(RunError):
-            if not outcome.add_run(directory, run):
-                return outcome.read_run(directory) or run
+            if not outcomes.add_run(directory, run):
+                return outcomes.read_run(directory) or run
     return run
-
-
-Kind = Literal["run", "import", "comparison", "bisection", "isolation"]
-
-# What a folder holds that is one.
-_MARKS: dict[Kind, str] = {
-    "run": layout.PLAN_FILE,
-    "import": imports.IMPORT_FILE,
-    "comparison": comparisons.PLAN_FILE,
-    "bisection": bisections.PLAN_FILE,
-    "isolation": isolations.PLAN_FILE,
-}
-# Files whose path means the folder they are in.
-_NAMED_BY = (
-    layout.RUN_FILE,
-    imports.IMPORT_FILE,
-    comparisons.PLAN_FILE,
-    comparisons.RESULT_FILE,
-    bisections.PLAN_FILE,
-    bisections.RESULT_FILE,
-    isolations.PLAN_FILE,
-    isolations.RUNS_FILE,
-)
-_SHOWN_NAMES = 3
-
-
-def find(name: str) -> Path:
-    """Return the run or the import that `name` means, as `find_stored` does.
-
-    Raises InputError for a comparison and a bisection too: what was measured is in the runs of their launches.
-    """
-    where = find_stored(name)
-    if is_comparison(where):
-        raise InputError(
-            "this is a comparison, and a run or an import is asked for",
-            where=str(where),
-            hint=f"its result: busbw show {shlex.quote(str(where))}; its launches in that folder are runs",
-        )
-    if is_bisection(where):
-        raise InputError(
-            "this is a bisection, and a run or an import is asked for",
-            where=str(where),
-            hint=f"what it found: busbw show {shlex.quote(str(where))}; it holds comparisons, and they hold runs",
-        )
-    if is_isolation(where):
-        raise InputError(
-            "this is a search over groups of nodes, and a run or an import is asked for",
-            where=str(where),
-            hint=f"what it found: busbw show {shlex.quote(str(where))}",
-        )
-    return where
-
-
-def find_stored(name: str) -> Path:
-    """Return the run, import, comparison or bisection that `name` means: a path, the beginning of a name, or `last`.
-
-    The last one is a run; where there is no run, an import; where there is none, a comparison or a bisection. Raises
-    InputError when there is none or more than one.
-    """
-    path, base = Path(name), directories.root()
-    if kind_of(path) is not None:
-        return path
-    if path.name in _NAMED_BY and kind_of(path.parent) is not None:
-        return path.parent
-    if name == "last":
-        return _last(base)
-    found = [entry for entry in entries(base) if entry.name.startswith(name) and kind_of(entry) is not None]
-    exact = [directory for directory in found if directory.name == name]
-    if len(exact or found) > 1:
-        by_kind = {kind: [each for each in found if kind_of(each) == kind] for kind in _MARKS}
-        *others, last = [f"{kind}s" for kind, there in by_kind.items() if there]
-        kinds = f"{', '.join(others)} and {last}" if others else last
-        names = ", ".join([each.name for there in by_kind.values() for each in there][:_SHOWN_NAMES])
-        raise InputError(f"{name!r} means {len(found)} {kinds}: {names}", hint="write more of the name")
-    if not found:
-        for each in (path, base / name):
-            _refuse_other(each)
-        # The same words as for a verb that asks for runs alone.
-        return directories.find(name, base)
-    return (exact or found)[0]
-
-
-def kind_of(directory: Path) -> Kind | None:
-    """Return what a directory holds; None: none of these."""
-    return next((kind for kind, file in _MARKS.items() if is_file(directory / file)), None)
-
-
-def is_import(directory: Path) -> bool:
-    """Whether a directory holds an import."""
-    return kind_of(directory) == "import"
-
-
-def is_comparison(directory: Path) -> bool:
-    """Whether a directory holds a comparison that was measured."""
-    return kind_of(directory) == "comparison"
-
-
-def is_bisection(directory: Path) -> bool:
-    """Whether a directory holds a bisection."""
-    return kind_of(directory) == "bisection"
-
-
-def is_isolation(directory: Path) -> bool:
-    """Whether a directory holds a search of `busbw isolate`."""
-    return kind_of(directory) == "isolation"
-
-
-def import_directories(base: Path) -> list[Path]:
-    """Return every import under `base`, oldest first (names begin with the time)."""
-    return [entry for entry in entries(base) if is_import(entry)]
-
-
-def _refuse_other(path: Path) -> None:
-    """Raise InputError for a folder that lies among runs, or holds them, and is none."""
-    within = entries(path)
-    if within and path.name.endswith(layout.JOB_SUFFIX):
-        run = path.with_name(path.name.removesuffix(layout.JOB_SUFFIX))
-        raise InputError(
-            "this is what a job of the queue was submitted with, and what it printed",
-            where=str(path),
-            hint=f"what it measured is beside it: busbw show {shlex.quote(str(run))}",
-        )
-    if any(kind_of(entry) is not None for entry in within):
-        raise InputError(
-            "this folder holds runs and is not one itself",
-            where=str(path),
-            hint=f"what is in it: BUSBW_RUNS={shlex.quote(str(path))} busbw runs",
-        )
-
-
-def _last(base: Path) -> Path:
-    newest: dict[Kind, Path] = {}
-    for entry in reversed(entries(base)):
-        kind = kind_of(entry)
-        if kind is not None:
-            newest.setdefault(kind, entry)
-        if kind == "run":
-            break
-    found = next((newest[kind] for kind in _MARKS if kind in newest), None)
-    return found if found is not None else directories.find("last", base)

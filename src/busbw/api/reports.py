@@ -13,8 +13,9 @@ from msgspec.structs import replace as replaced
 from busbw.api.comparisons import read_comparison
 from busbw.api.history import read_bisection
 from busbw.api.importing import import_files, load_import
-from busbw.api.loading import Kind, find_stored, is_bisection, is_comparison, is_import, kind_of, read
-from busbw.api.sweeps import metrics_measured, report_of
+from busbw.api.loading import read
+from busbw.api.stored import Kind, find_stored, is_bisection, is_comparison, is_import, kind_of
+from busbw.api.sweeping.swept import metrics_measured, report_of
 from busbw.api.verdicts import judge_import, judge_run, known_machine_of, known_machine_of_run
 from busbw.base.errors import InputError
 from busbw.env.layers import layers

@@ -11,7 +11,6 @@ from busbw.base.units import format_size
 from busbw.machine.capture import allocation as batch_systems
 from busbw.machine.capture import host as capture
 from busbw.measure.backends import registry
-from busbw.measure.backends.backend import Parsed, is_own
 from busbw.measure.execute.launch import Execution, Listener
 from busbw.measure.launchers.registry import known
 from busbw.measure.plan.hosts import check_started_once
@@ -151,17 +150,6 @@ def _check_several(plan: Plan, directory: Path) -> None:
         )
 
 
-def parse(plan: Plan, directory: Path) -> tuple[Parsed, tuple[str, ...]]:
-    """Return what a run directory holds, and what of it was unreadable."""
-    backend = registry.find(plan.backend)
-    if is_own(backend):
-        records, unreadable = raw.read_records(directory)
-        return backend.parse(plan, records), unreadable
-    from busbw.measure.backends import foreign  # noqa: PLC0415 - it brings the readers of tables
-
-    return foreign.parse(foreign.as_foreign(backend), plan, raw.read_printed(directory)), ()
-
-
 def finished(plan: Plan, directory: Path) -> frozenset[int]:
     """Return the points, or of programs of the user the steps, that need not be measured again.
 
@@ -170,6 +158,8 @@ def finished(plan: Plan, directory: Path) -> frozenset[int]:
     backend = registry.find(plan.backend)
     where: Path | None
     if backend.is_ours:
+        from busbw.api.loading import parse  # noqa: PLC0415 - it brings what judges, and a first start needs none
+
         parsed, _unreadable = parse(plan, directory)
         done = frozenset(one.point for one in parsed.measurements if _is_done(plan, one))
         every, where = len(points_of(plan.sweeps)), Path(plan.job.argv[-1])

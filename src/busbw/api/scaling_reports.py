@@ -8,8 +8,9 @@ from typing import Literal, Self
 
 from msgspec.structs import replace
 
-from busbw.api.loading import find, import_directories, is_import, read
+from busbw.api.loading import read
 from busbw.api.predicting.lines import AskedBands, with_predictions
+from busbw.api.stored import find, import_directories, is_import
 from busbw.base import layout
 from busbw.base.errors import InputError
 from busbw.base.value import Value

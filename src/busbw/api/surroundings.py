@@ -5,7 +5,8 @@ from pathlib import Path
 
 from msgspec import structs
 
-from busbw.api.loading import find, is_import, read
+from busbw.api.loading import read
+from busbw.api.stored import find, is_import
 from busbw.base.errors import InputError
 from busbw.base.text import listed
 from busbw.machine.capture.environment import absent

@@ -12,7 +12,8 @@ import msgspec
 from busbw import __version__
 from busbw.api.history import opened
 from busbw.api.importing import import_files
-from busbw.api.loading import find, is_import, read
+from busbw.api.loading import read
+from busbw.api.stored import find, is_import
 from busbw.base.errors import InputError
 from busbw.base.text import listed
 from busbw.facts.platforms import facts_of_gpus

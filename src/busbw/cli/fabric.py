@@ -17,7 +17,7 @@ from busbw.model.request import Request, options
 from busbw.model.run import Run
 
 if TYPE_CHECKING:
-    from busbw.api.fabrics import JudgedFabric
+    from busbw.api.sweeping.fabrics import JudgedFabric
 
 _TOPOLOGIES = ("fat-tree-2", "fat-tree-3", "rail", "dragonfly", "dragonfly-adaptive")
 _FAULTS = (
@@ -135,7 +135,7 @@ def _fabric(**given: Any) -> NoReturn:  # noqa: ANN401 - as click gives them
 
 def _is_measured(given: Mapping[str, Any]) -> bool:
     """Whether hosts are to be measured: those that are named, or where nothing is given to judge those of the job."""
-    from busbw.api.sweeps import is_in_job
+    from busbw.api.sweeping.sweeps import is_in_job
 
     if given["hosts"] is not None or given["over"] == "nccl":
         return True
@@ -214,7 +214,7 @@ def _request(given: Mapping[str, Any]) -> tuple[Request, FabricAsked]:
 
 def _measure(given: Mapping[str, Any]) -> NoReturn:
     """Plan a sweep; print the plan, or carry it out and print what it says."""
-    from busbw.api.sweeps import plan_fabric, plan_gpu_pairs, start_fabric
+    from busbw.api.sweeping.sweeps import plan_fabric, plan_gpu_pairs, start_fabric
     from busbw.cli.progress import progress
 
     over_nccl = given["over"] == "nccl"
@@ -260,7 +260,7 @@ def _check_resume(given: Mapping[str, Any]) -> None:
 
 
 def _go_on(given: Mapping[str, Any]) -> NoReturn:
-    from busbw.api.sweeps import resume_fabric, resumed_plan
+    from busbw.api.sweeping.sweeps import resume_fabric, resumed_plan
     from busbw.cli.progress import progress
     from busbw.store import directory as directories
 
@@ -276,7 +276,7 @@ def _go_on(given: Mapping[str, Any]) -> NoReturn:
 @contextlib.contextmanager
 def _judged_all_the_same(given: Mapping[str, object], where: Path) -> Iterator[None]:
     """Print what was measured of a sweep, too, where it fails, as on a disk that is full."""
-    from busbw.api.sweeps import metrics_measured
+    from busbw.api.sweeping.swept import metrics_measured
     from busbw.store.directory import read_plan
     from busbw.store.raw import read_records
 
@@ -297,7 +297,7 @@ def _judged_all_the_same(given: Mapping[str, object], where: Path) -> Iterator[N
 def _conclude(given: Mapping[str, Any], where: Path) -> NoReturn:
     """Print what a sweep came to: its judgement, or where no pair has answered why it failed."""
     from busbw.api.loading import read
-    from busbw.api.sweeps import metrics_measured
+    from busbw.api.sweeping.swept import metrics_measured
     from busbw.store.raw import read_records
 
     run = read(where)
@@ -320,7 +320,7 @@ def _judge(given: Mapping[str, Any], source: str | None) -> NoReturn:
 
 def _judged(given: Mapping[str, Any], source: str | None) -> ExitCode:
     """Print and write what is judged; return the exit code that it means."""
-    from busbw.api.fabrics import FabricRequest, judge_fabrics
+    from busbw.api.sweeping.fabrics import FabricRequest, judge_fabrics
 
     metrics: tuple[FabricMetric | None, ...] = (None,) if given["metric"] is None else _metrics(given["metric"])
     if len(metrics) > 1:
@@ -358,7 +358,7 @@ def _judged(given: Mapping[str, Any], source: str | None) -> ExitCode:
 
 def _say_end(source: str) -> bool:
     """Say on standard error why a stored sweep did not come to its end; return whether it failed."""
-    from busbw.api.sweeps import ended_early
+    from busbw.api.sweeping.sweeps import ended_early
 
     early = ended_early(source)
     if early is None:
@@ -371,7 +371,7 @@ def _say_end(source: str) -> bool:
 
 def _write_files(given: Mapping[str, Any], judged: "tuple[JudgedFabric, ...]") -> None:
     """Write what is asked for beside what is printed, and say so."""
-    from busbw.api.fabrics import tests_table
+    from busbw.api.sweeping.fabrics import tests_table
     from busbw.store.files import write_whole
 
     made: dict[str, str] = {}

@@ -24,7 +24,8 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON: the co
 @_JSON
 def show(run_name: str, *, as_json: bool) -> None:
     """Print the result of a RUN, an import, a comparison or a search: a path, the beginning of its name, or `last`."""
-    from busbw.api.loading import find_stored, is_bisection, is_comparison, is_import, is_isolation, read
+    from busbw.api.loading import read
+    from busbw.api.stored import find_stored, is_bisection, is_comparison, is_import, is_isolation
 
     where = find_stored(run_name)
     if is_comparison(where):
@@ -51,8 +52,8 @@ def show(run_name: str, *, as_json: bool) -> None:
 @_JSON
 def load(run_name: str, *, as_json: bool) -> None:
     """Rebuild the result of a RUN from its raw records, and print it."""
-    from busbw.api.loading import find, is_import
     from busbw.api.loading import load as rebuilt
+    from busbw.api.stored import find, is_import
     from busbw.base import layout
 
     where = find(run_name)
@@ -80,8 +81,8 @@ def load(run_name: str, *, as_json: bool) -> None:
 )
 def export(run_name: str, form: str, output: Path | None) -> None:
     """Write a RUN in a format that other tools read."""
-    from busbw.api.loading import find
     from busbw.api.reports import export as exported
+    from busbw.api.stored import find
     from busbw.show.exports import registry
     from busbw.store.files import check_replaceable, write_whole
 

@@ -9,9 +9,9 @@ from busbw.base.collectives import COLLECTIVES, DTYPE_BYTES, LEAST_BUFFER_BYTES,
 from busbw.model.plan import Sweep
 from busbw.model.record import Attribution
 from busbw.rank.blocks import BlockShape, Clock, MpiSampler, SampleSeries
-from busbw.rank.budget import Budget
 from busbw.rank.heart import Heart
 from busbw.rank.mpi_world import MpiWorld
+from busbw.rank.sampling import Budget
 from busbw.stats.tail import slow_samples
 
 # The loop of the core that a collective runs in, where the names differ.

@@ -1,19 +1,13 @@
 """What measures points in a rank: over MPI, or over NCCL."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import Protocol
 
 import msgspec
 
-from busbw.model.plan import Plan, Point
+from busbw.model.plan import Point
 from busbw.model.record import Hello, Measured, Record
-from busbw.model.train.replay import StepPlan
-from busbw.rank.heart import Heart
 from busbw.rank.sampling import Controls, Sampled
-from busbw.rank.world import World
-
-if TYPE_CHECKING:
-    from busbw.rank.stepping.replay import Stepper
 
 
 class TurnTaken(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,18 +40,3 @@ class Bench(Protocol):
 
     def measure(self, number: int, point: Point, controls: Controls) -> TurnTaken:
         """Measure one turn of one point."""
-
-    def stepper(self, step: StepPlan) -> "Stepper":
-        """Return what repeats a training step, each of its calls checked once."""
-
-
-def open_bench(plan: Plan, world: World, heart: Heart) -> Bench:
-    """Return what the plan's backend measures with."""
-    if plan.gpu_setup is not None:
-        from busbw.rank.nccl.bench import NcclBench  # noqa: PLC0415 - each rank needs one of the two
-
-        return NcclBench(plan, world, heart)
-    from busbw.rank.mpi_bench import MpiBench  # noqa: PLC0415
-    from busbw.rank.mpi_world import MpiWorld  # noqa: PLC0415
-
-    return MpiBench(plan, cast("MpiWorld", world), heart)

@@ -8,15 +8,14 @@ the point is known well enough; what is left then goes to the points whose inter
 import time
 from array import array
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 
 from busbw.model.plan import Point, Sampling
+from busbw.rank.bench import TurnTaken
+from busbw.rank.sampling import Budget
 from busbw.stats.distributions import relative_half_width
-
-if TYPE_CHECKING:
-    from busbw.rank.bench import TurnTaken
 
 # A turn shorter than this is spent on beginning it: clocks, inputs, records on disk.
 LEAST_TURN_S = 0.02
@@ -109,38 +108,6 @@ def _level_s(leasts_s: Iterable[float], shared_s: float) -> float:
     return max(rest_s, 0.0) / len(equal)
 
 
-class Budget(msgspec.Struct, frozen=True, kw_only=True):
-    """Instants of the monotonic clock: when this turn began, when it has had its share, and when the whole run has.
-
-    `even_s`: what every point would have if all took the same time.
-    """
-
-    began_s: float
-    share_ends_s: float
-    run_ends_s: float
-    even_s: float
-    # What looking for the rank that delays the others may take beyond this turn's share.
-    tracing_s: float
-
-    @property
-    def spent_share(self) -> float:
-        """How much of an even share this turn has used up: 0 at its beginning.
-
-        What quick points left over is there for those that need it to narrow their interval, not to be used up.
-        """
-        return (time.monotonic() - self.began_s) / self.even_s if self.even_s > 0 else 1.0
-
-    @property
-    def share_left_s(self) -> float:
-        """Time left of this turn's share; negative when it is overdrawn."""
-        return self.share_ends_s - time.monotonic()
-
-    @property
-    def run_left_s(self) -> float:
-        """Time left of the run."""
-        return self.run_ends_s - time.monotonic()
-
-
 class PointLedger:
     """Where every point of a run stands. Counts on rank 0 only."""
 
@@ -186,7 +153,7 @@ class PointLedger:
         affordable = int(_SYNC_SHARE * turn.share_s / (2 * self._sync_round_s))
         return min(max(affordable, _LEAST_SYNC_ROUNDS), _SYNC_ROUNDS)
 
-    def note(self, turn: Turn, taken: "TurnTaken", spent_s: float) -> None:
+    def note(self, turn: Turn, taken: TurnTaken, spent_s: float) -> None:
         """Take down what came of a turn that took `spent_s`."""
         before, sampled = self._standings[turn.point], taken.sampled
         is_done = sampled is None or sampled.ended in ("interval", "samples")

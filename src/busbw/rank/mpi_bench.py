@@ -14,7 +14,6 @@ from busbw import _core
 from busbw.base.collectives import COLLECTIVES, DTYPE_BYTES, LARGEST_COPY_BYTES
 from busbw.model.plan import Plan, Point, Sweep
 from busbw.model.record import Attribution, Copied, Hello, Kernel, Mismatch, Record, Streamed
-from busbw.model.train.replay import StepPlan
 from busbw.rank import network
 from busbw.rank.attribution import Buffers, attribute, is_worth_it, make_exchange, make_gpu_exchange, seat_of
 from busbw.rank.bench import TurnTaken
@@ -27,7 +26,6 @@ from busbw.rank.world import same_clock
 
 if TYPE_CHECKING:
     from busbw.rank.gpu_buffers import GpuBuffers
-    from busbw.rank.stepping.replay import Stepper
 
 _KERNELS: tuple[Kernel, ...] = ("loop", "memcpy")
 _COPY_ROUNDS = 15
@@ -238,12 +236,6 @@ class MpiBench:
     def measure(self, number: int, point: Point, controls: Controls) -> TurnTaken:
         """Measure one turn of one point. Every rank calls this at the same time."""
         return measure_turn(self, number, point, controls)
-
-    def stepper(self, step: StepPlan) -> "Stepper":
-        """Return what repeats a step; it computes by the clock."""
-        from busbw.rank.stepping.over_mpi import stepper_of  # noqa: PLC0415 - few runs replay a step
-
-        return stepper_of(self, step)
 
 
 def measure_turn(bench: MpiBench, number: int, point: Point, controls: Controls) -> TurnTaken:

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal, NoReturn
+from typing import TYPE_CHECKING, Literal, NoReturn, cast
 
 from busbw import _core
 from busbw.base import layout
@@ -29,12 +29,15 @@ from busbw.model.record import (
 )
 from busbw.model.train.replay import StepPlan
 from busbw.rank.admission import read_plan, refuse, suspicion, wrong_count
-from busbw.rank.bench import Bench, open_bench
-from busbw.rank.budget import Budget, PointLedger, Turn
+from busbw.rank.bench import Bench
+from busbw.rank.budget import PointLedger, Turn
 from busbw.rank.heart import Heart, hearts_of, remove_left
 from busbw.rank.journal import Journal, Presence, introduce
-from busbw.rank.sampling import Controls, Report
+from busbw.rank.sampling import Budget, Controls, Report
 from busbw.rank.world import World, open_world
+
+if TYPE_CHECKING:
+    from busbw.rank.stepping.replay import Stepper
 
 Reason = Literal["complete", "time", "stopped"]
 
@@ -111,7 +114,7 @@ def _run(
     done: frozenset[int],
 ) -> None:
     say = _speaker(world)
-    bench = open_bench(plan, world, heart)
+    bench = _open_bench(plan, world, heart)
     hellos = bench.hellos()
     _write(journals, hellos)
     if plan.placement.is_spread or not world.one_host:
@@ -126,20 +129,51 @@ def _run(
     presence.note()
     reason = _measure(plan, world, heart, presence, journals, bench, say, done)
     if plan.step is not None and reason != "stopped":
-        reason = _replay(plan.step, world, heart, journals[0], bench, say)
+        reason = _replay(plan, plan.step, world, heart, journals[0], bench, say)
     _write(journals, [Finished(reason=reason)] * len(journals))
     heart.enter("done")
     world.barrier()
     say(Ending(reason=reason))
 
 
+def _open_bench(plan: Plan, world: World, heart: Heart) -> Bench:
+    """Return what the plan's backend measures with; each rank loads one of the two."""
+    if plan.gpu_setup is not None:
+        from busbw.rank.nccl.bench import NcclBench  # noqa: PLC0415
+
+        return NcclBench(plan, world, heart)
+    from busbw.rank.mpi_bench import MpiBench  # noqa: PLC0415
+    from busbw.rank.mpi_world import MpiWorld  # noqa: PLC0415
+
+    return MpiBench(plan, cast("MpiWorld", world), heart)
+
+
+def _open_stepper(plan: Plan, bench: Bench, step: StepPlan) -> "Stepper":
+    """Return what repeats a step with what the bench measures with; few runs replay one."""
+    if plan.gpu_setup is not None:
+        from busbw.rank.nccl.bench import NcclBench  # noqa: PLC0415
+        from busbw.rank.stepping import over_nccl  # noqa: PLC0415
+
+        return over_nccl.stepper_of(cast("NcclBench", bench), step)
+    from busbw.rank.mpi_bench import MpiBench  # noqa: PLC0415
+    from busbw.rank.stepping import over_mpi  # noqa: PLC0415
+
+    return over_mpi.stepper_of(cast("MpiBench", bench), step)
+
+
 def _replay(
-    step: StepPlan, world: World, heart: Heart, journal: Journal, bench: Bench, say: Callable[[Event], None]
+    plan: Plan,
+    step: StepPlan,
+    world: World,
+    heart: Heart,
+    journal: Journal,
+    bench: Bench,
+    say: Callable[[Event], None],
 ) -> Reason:
     from busbw.rank.stepping.replay import replay_steps  # noqa: PLC0415 - few runs replay a step
 
     heart.enter("joining")
-    stepper = bench.stepper(step)
+    stepper = _open_stepper(plan, bench, step)
     return "stopped" if replay_steps(step, world, heart, journal, stepper, say) else "complete"
 
 

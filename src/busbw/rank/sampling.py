@@ -3,6 +3,7 @@
 Rank 0 looks at the samples after each block and tells everyone what to do next.
 """
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Literal
 
@@ -10,7 +11,6 @@ import msgspec
 
 from busbw.model.plan import Sampling
 from busbw.rank.blocks import BlockShape, Sampler, SampleSeries
-from busbw.rank.budget import Budget
 from busbw.rank.heart import Heart
 from busbw.rank.world import World
 from busbw.stats.distributions import median, relative_half_width
@@ -43,6 +43,38 @@ _MOST_FIRST_TURN_LEAD_NS = 250_000_000
 _LEAD_GROWTH = 4
 
 Report = Callable[[str, int, float | None, float | None], None]
+
+
+class Budget(msgspec.Struct, frozen=True, kw_only=True):
+    """Instants of the monotonic clock: when this turn began, when it has had its share, and when the whole run has.
+
+    `even_s`: what every point would have if all took the same time.
+    """
+
+    began_s: float
+    share_ends_s: float
+    run_ends_s: float
+    even_s: float
+    # What looking for the rank that delays the others may take beyond this turn's share.
+    tracing_s: float
+
+    @property
+    def spent_share(self) -> float:
+        """How much of an even share this turn has used up: 0 at its beginning.
+
+        What quick points left over is there for those that need it to narrow their interval, not to be used up.
+        """
+        return (time.monotonic() - self.began_s) / self.even_s if self.even_s > 0 else 1.0
+
+    @property
+    def share_left_s(self) -> float:
+        """Time left of this turn's share; negative when it is overdrawn."""
+        return self.share_ends_s - time.monotonic()
+
+    @property
+    def run_left_s(self) -> float:
+        """Time left of the run."""
+        return self.run_ends_s - time.monotonic()
 
 
 class Sampled(msgspec.Struct, frozen=True):

@@ -261,7 +261,8 @@ class _Checking:
 
     def _measured_fabric(self, where: Path) -> Path:
         """Measure the pairs of hosts, or what is missing of them; return the run that has the last of it."""
-        from busbw.api import loading, sweeps  # noqa: PLC0415 - a check of one host measures no pair
+        from busbw.api import loading  # noqa: PLC0415 - a check of one host measures no pair
+        from busbw.api.sweeping import sweeps  # noqa: PLC0415 - a check of one host measures no pair
         from busbw.model.fabric import FabricAsked  # noqa: PLC0415 - as above
 
         again = where.with_name(f"{where.name}.again")
@@ -347,7 +348,7 @@ _OF_ONE_NODE = ("node", "nic", "nic_send", "nic_receive", "unanswered")
 
 def _of_fabric(where: Path, asked: FabricTable) -> StageAnswer:
     """Return what a measured fabric came to, all metrics together."""
-    from busbw.api.fabrics import FabricRequest, judge_fabrics  # noqa: PLC0415 - a check of one host measures no pair
+    from busbw.api.sweeping.fabrics import FabricRequest, judge_fabrics  # noqa: PLC0415 - a check of one host measures no pair
 
     reports = [each.report for each in judge_fabrics(FabricRequest(source=str(where)))]
     worst = min(reports, key=lambda each: _WORST.index(each.verdict.outcome))

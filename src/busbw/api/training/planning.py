@@ -1,20 +1,17 @@
-"""Workloads by name or file, and the plan of a step on a platform."""
+"""The plan of a step on a platform."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from msgspec import structs
 
+from busbw.api.training.workloads import workload_of
 from busbw.base.errors import InputError
 from busbw.base.text import counted, listed
 from busbw.facts.platforms import facts_of_gpus, find_platform, platforms_with
-from busbw.facts.workloads import shipped_workloads
 from busbw.machine.capture.sites import site_files
 from busbw.model.platform import Platform
-from busbw.model.train.plan import ShownWorkload, TrainPlan
-from busbw.model.train.workload import DataType, Workload
-from busbw.store.files import read_bounded
-from busbw.train.configurations.registry import read_configuration
+from busbw.model.train.plan import TrainPlan
+from busbw.model.train.workload import DataType
 from busbw.train.layout import DEFAULT_ORDER, MOST_GPUS
 from busbw.train.planning import (
     Constant,
@@ -26,10 +23,8 @@ from busbw.train.planning import (
     job_of,
     machine_of,
     plan_step,
-    shown,
 )
 from busbw.train.predicting import MeasuredCollective, measured_in
-from busbw.train.workloads import MOST_BYTES, read_workload, workload_named, workload_toml
 
 _LONGEST_STEP_S = 1e6
 
@@ -50,35 +45,6 @@ class TrainRequest:
     leaf_nodes: int | None = None
     # Seconds that a step of this job takes, as measured.
     step_s: float | None = None
-
-
-def every_workload() -> tuple[Workload, ...]:
-    """Return the workloads that are shipped, by name."""
-    return tuple(workload_named(name) for name in shipped_workloads())
-
-
-def workload_of(name: str) -> Workload:
-    """Return a workload by its name, or from a file. Raises InputError for what is neither, and for a bad file."""
-    if "/" not in name and not name.endswith(".toml"):
-        return workload_named(name)
-    raw = read_bounded(Path(name), most_bytes=MOST_BYTES, kind="workload")
-    return read_workload(raw.decode("utf-8", "replace"), name)
-
-
-def shown_workload(name: str) -> ShownWorkload:
-    """Return a workload with the sizes of its configurations. Raises InputError as `workload_of`, and for bad ones."""
-    return shown(workload_of(name))
-
-
-def made_workload(file: Path, form: str | None, says: tuple[str, ...]) -> str:
-    """Return the file of a workload, made of another program's configuration.
-
-    Raises InputError for what is none, for a job that cannot be, and, by name, for what it does not say.
-    """
-    raw = read_bounded(file, most_bytes=MOST_BYTES, kind="configuration")
-    workload, notes = read_configuration(raw.decode("utf-8", "replace"), str(file), form, says)
-    shown(workload)
-    return workload_toml(workload, (f"made of {file.name}", *notes))
 
 
 def plan_training(request: TrainRequest) -> TrainPlan:

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from busbw.api.training.planning import workload_of
 from busbw.api.training.reading import read_source
+from busbw.api.training.workloads import workload_of
 from busbw.measure.execute import training
 from busbw.model import codec
 from busbw.model.train.proxy import LOG_NAME, RESULT_NAME, ProxyDevice, ProxyResult

@@ -5,7 +5,8 @@ from itertools import chain
 
 from msgspec.structs import replace
 
-from busbw.api.training.planning import named_machine, workload_of
+from busbw.api.training.planning import named_machine
+from busbw.api.training.workloads import workload_of
 from busbw.base.errors import InputError
 from busbw.base.units import format_time
 from busbw.base.value import Integer, Value

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from busbw.api.training.planning import workload_of
+from busbw.api.training.workloads import workload_of
 from busbw.base.text import counted, listed, percent
 from busbw.base.units import format_size, format_time
 from busbw.facts.rules import finding

@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Literal
 
-from busbw.api.loading import find_stored, read
+from busbw.api.loading import read
+from busbw.api.stored import find_stored
 from busbw.api.training.reading import read_source
 from busbw.base.errors import InputError
 from busbw.base.value import Integer, Value

@@ -7,7 +7,7 @@ from msgspec import structs
 
 from busbw.api.launches import launch_line
 from busbw.api.settings import lint_file
-from busbw.api.training.planning import workload_of
+from busbw.api.training.workloads import workload_of
 from busbw.base.cpus import mask_bits, parse_cpu_list
 from busbw.base.errors import InputError
 from busbw.facts.platforms import find_platform

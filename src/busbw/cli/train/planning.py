@@ -17,7 +17,7 @@ _DTYPES = ("bf16", "fp16", "fp32", "fp8")
 @JSON
 def list_(*, as_json: bool) -> None:
     """List the workloads that are known."""
-    from busbw.api.training.planning import every_workload
+    from busbw.api.training.workloads import every_workload
     from busbw.model import codec
     from busbw.show.text.train import workloads_text
 
@@ -34,7 +34,7 @@ def list_(*, as_json: bool) -> None:
 @JSON
 def show(workload: str, *, as_json: bool) -> None:
     """Show a workload: its model, its configurations, their sizes, and what its sources get wrong."""
-    from busbw.api.training.planning import shown_workload
+    from busbw.api.training.workloads import shown_workload
     from busbw.model import codec
     from busbw.show.text.train import workload_text
 
@@ -67,7 +67,7 @@ def make(file: Path, form: str | None, says: tuple[str, ...], output: Path | Non
 
     What FILE does not say is asked for by name. Nothing of it is executed.
     """
-    from busbw.api.training.planning import made_workload
+    from busbw.api.training.workloads import made_workload
     from busbw.store.files import write_whole
 
     text = made_workload(file, form, says)

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from importlib import resources
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -18,7 +17,6 @@ from busbw import _core
 from busbw.base import layout
 from busbw.model.plan import Groups, Plan, Point, Sweep
 from busbw.model.record import EmptyLaunches, Hello, Launched, Mismatch, NcclChoice, NcclPoint, Record
-from busbw.model.train.replay import StepPlan
 from busbw.rank.bench import TurnTaken
 from busbw.rank.blocks import Clock, SampleSeries, read_clock
 from busbw.rank.heart import Heart
@@ -27,9 +25,6 @@ from busbw.rank.nccl.buffers import NcclBuffers, describe, host_of_plan, join, o
 from busbw.rank.nccl.sampler import Launcher, Measure, NcclSampler
 from busbw.rank.sampling import Controls, Sampled, take_turn
 from busbw.rank.world import World, same_clock
-
-if TYPE_CHECKING:
-    from busbw.rank.stepping.replay import Stepper
 
 _MOST_BYTES = 1 << 20
 # As NCCL 2.24 to 2.30 writes them (src/enqueue.cc, src/scheduler/symmetric_sched.cc, src/ce_coll.cc).
@@ -291,12 +286,6 @@ class NcclBench:
             raise RuntimeError("a step is replayed with one GPU in each process")
         # Exchanges alone run there, which need no kernels of ours.
         return _core.Gpu(self.libraries.cuda, self.gpus[0].facts.ordinal, code=b"")
-
-    def stepper(self, step: StepPlan) -> "Stepper":
-        """Return what repeats a step; it computes by matrix products."""
-        from busbw.rank.stepping.over_nccl import stepper_of  # noqa: PLC0415 - few runs replay a step
-
-        return stepper_of(self, step)
 
     def exchange_of(
         self, sweep: Sweep, size_bytes: int, buffers: NcclBuffers, gpus: Sequence[_core.Gpu], shift: int = 0

@@ -14,7 +14,7 @@ from busbw.rank.stepping.replay import Stepper, core_moves, mismatch_of
 
 
 def stepper_of(bench: MpiBench, step: StepPlan) -> Stepper:
-    """Return what repeats a step, each of its calls checked once. Every rank must call this."""
+    """Return what repeats a step, each call checked once; it computes by the clock. Every rank must call this."""
     world, plan = bench.world, bench.plan
     exchanges = []
     checked: list[Mismatch | None] = []

@@ -4,23 +4,20 @@ Alone because only ranks that replay a step load it.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from busbw import _core
 from busbw.model.record import Mismatch
 from busbw.model.train.moves import shortest_ns
 from busbw.model.train.replay import StepPlan
+from busbw.rank.nccl.bench import NcclBench
 from busbw.rank.nccl.buffers import NcclBuffers
 from busbw.rank.stepping.replay import Stepper, core_moves, mismatch_of
-
-if TYPE_CHECKING:
-    from busbw.rank.nccl.bench import NcclBench
 
 _LEAST_SIDE = 64
 
 
-def stepper_of(bench: "NcclBench", step: StepPlan) -> Stepper:
-    """Return what repeats a step, each of its calls checked once. Every rank must call this."""
+def stepper_of(bench: NcclBench, step: StepPlan) -> Stepper:
+    """Return what repeats a step, each call checked once; it computes by matrix products. Every rank must call this."""
     streams = {sweep.within: bench.another_stream() for sweep in bench.plan.sweeps}
     exchanges = []
     checked: list[Mismatch | None] = []

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from busbw.api import loading
-from busbw.api.fabric_evidence import changed_counters, topology_text
-from busbw.api.sweeps import expected_of, metrics_measured, report_of, swept
+from busbw.api.loading import read
+from busbw.api.stored import find, is_import, kind_of
+from busbw.api.sweeping.evidence import changed_counters, topology_text
+from busbw.api.sweeping.swept import expected_of, metrics_measured, report_of, swept
 from busbw.base.errors import InputError
 from busbw.base.value import Integer, Value
 from busbw.fabric.counter_evidence import counter_notes, set_beside, weighed
@@ -118,8 +119,8 @@ def _sweep_of(asked: FabricRequest) -> tuple[Path, Plan] | None:
     """Return the run that is named, and its plan, where it is a sweep."""
     if asked.source is None or asked.source == "-" or is_table(asked.source):
         return None
-    where = loading.find(asked.source)
-    if loading.is_import(where):
+    where = find(asked.source)
+    if is_import(where):
         return None
     plan = read_plan(where)
     return (where, plan) if plan.fabric is not None else None
@@ -128,7 +129,7 @@ def _sweep_of(asked: FabricRequest) -> tuple[Path, Plan] | None:
 def is_table(source: str) -> bool:
     """Whether a word names a file of pairs, not a run."""
     path = Path(source)
-    return is_file(path) and loading.kind_of(path.parent) is None
+    return is_file(path) and kind_of(path.parent) is None
 
 
 def _tree(outcome: Swept) -> str | None:
@@ -270,12 +271,12 @@ def _stored(asked: FabricRequest, source: str) -> tuple[Swept, Metric, str, Know
         tests: Sequence[PairTest] = found
         title = f"{metric} of pairs in {name}"
     else:
-        where = loading.find(source)
-        if loading.is_import(where):
+        where = find(source)
+        if is_import(where):
             raise InputError(
                 "this is an import; give the table itself", where=str(where), hint="sender,receiver,value,unit"
             )
-        run = loading.read(where)
+        run = read(where)
         places, tests, metric = pairs_of(run, asked)
         disturbed = tuple(each for each in run.findings if each.code == _OTHER_WORK)
         title = f"{metric} of pairs in run {where.name}"

@@ -1,0 +1,1 @@
+"""Fabrics: sweeps over their pairs planned and measured (`sweeps`), read (`swept`), and judged (`fabrics`)."""
