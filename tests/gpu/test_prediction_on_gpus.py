@@ -14,16 +14,23 @@ from tests.predict.test_nccl_model import printed_table
 
 from busbw.facts.nccl_model import nccl_constants, nccl_model_facts
 from busbw.facts.platforms import find_platform
+from busbw.model import codec
 from busbw.model.predict.nccl_choice import MODELLED, PROTOCOLS, NcclJob
+from busbw.model.predict.prediction import PredictedCall
 from busbw.predict.closed import predicted
 from busbw.predict.graphs import graphs_of_file, graphs_of_log
-from busbw.predict.machines import machine_of
+from busbw.predict.machines import CannotTellError, machine_of
 from busbw.predict.nccl import choice
 from busbw.predict.nccl_table import cost_table
 
 from .conftest import GUARDS
 from .nccl_estimates import SIZES
 
+TOLD = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")
+UNTOLD = "alltoall"
+# 1 KiB to 1 MiB, and on to 8 GiB: buffers of 16 GiB on each GPU, and what checks them.
+SMALL = tuple(4**power for power in range(5, 11))
+LARGE = tuple(8**power for power in range(7, 12))
 SHORT = ("--time-limit", "4", "--min-samples", "30")
 HOPPER = 90
 LEAST_BYTES = 2**20
@@ -89,35 +96,73 @@ def test_what_nccl_estimates_without_running_is_what_the_model_says(nccl: Path, 
     assert off == []
 
 
-def test_what_two_hopper_gpus_reach_is_inside_of_its_interval_and_latency_is_near(run) -> None:
+def written_predictions(folder: Path) -> dict[tuple[str, int], PredictedCall]:
+    """Write what rings over two GPUs of a published node are predicted to take; return what has been written."""
+    machine, found = machine_of(find_platform("oci-bm-gpu-h200-8").platform, gpus=2), {}
+    for name in TOLD:
+        calls = [
+            predicted(machine, nodes=1, collective=name, size_bytes=size, algorithm="ring")[0]
+            for size in (*SMALL, *LARGE)
+        ]
+        path = folder / f"{name}.json"
+        path.write_bytes(codec.encode_pretty(calls))
+        for call in codec.decode(path.read_bytes(), list[PredictedCall], where=path.name):
+            found[name, call.size_bytes] = call
+    return found
+
+
+def test_a_collective_without_a_table_is_not_predicted() -> None:
     machine = machine_of(find_platform("oci-bm-gpu-h200-8").platform, gpus=2)
+    for size in (*SMALL, *LARGE):
+        with pytest.raises(CannotTellError, match=f"no published table of {UNTOLD}"):
+            predicted(machine, nodes=1, collective=UNTOLD, size_bytes=size)
+
+
+def test_what_two_hopper_gpus_reach_is_inside_of_its_interval_and_latency_is_near(run, tmp_path: Path) -> None:
     # Before the run, so that nothing measured can have a part in it.
-    sizes = [2**power for power in range(10, 31, 4)]
-    names = ("all_reduce", "all_gather", "reduce_scatter", "broadcast")
-    expected = {
-        (name, size): predicted(machine, nodes=1, collective=name, size_bytes=size, algorithm="ring")[0]
-        for name in names
-        for size in sizes
-    }
+    expected = written_predictions(tmp_path)
+    print(f"{len(expected)} predictions written before the run")
     assert {name: os.environ.get(name, value) for name, value in GUARDS.items()} == GUARDS
-    found = run(*names, "--ranks", "2", "-b", "1K", "-e", "1G", "-f", "16", "--time-limit", "30")
-    outside, errors, small = [], [], []
-    for point in found.points:
-        call = expected.get((point["collective"], point["size_bytes"]))
-        if call is not None:
-            busbw_Bps = point["busbw_Bps"]
-            print(f"{point['collective']} {point['size_bytes']}: {busbw_Bps:.4g}, predicted {call.busbw_Bps:.4g} B/s")
-            if point["size_bytes"] < LEAST_BYTES:
-                small.append(max(call.busbw_Bps / busbw_Bps, busbw_Bps / call.busbw_Bps))
-                continue
-            errors.append(abs(math.log(call.busbw_Bps / busbw_Bps)))
-            if not call.low_Bps <= busbw_Bps <= call.high_Bps:
-                outside.append((point["collective"], point["size_bytes"], busbw_Bps, call.low_Bps, call.high_Bps))
-    print(f"from 1 MiB on: median of e {100 * median(errors):.1f} %, outside {outside}")
-    print(f"below: times {median(small):.2f} in the median, {max(small):.2f} at most")
-    assert len(errors) == len(small) == len(expected) // 2
-    assert median(errors) <= 0.10
-    # An interval of 90 %.
-    assert len(outside) <= len(errors) // 6, outside
-    # The host's part in starting a call differs from machine to machine, and from start to start.
-    assert median(small) <= 2
+
+    # Small messages have modes that change from start to start.
+    asked = ["-b", str(SMALL[0]), "-e", str(SMALL[-1]), "-f", "4", "--time-limit", "24", "--launches", "3"]
+    points = run(*TOLD, UNTOLD, "--ranks", "2", *asked, limit_s=120).points
+    asked = ["-b", str(LARGE[0]), "-e", str(LARGE[-1]), "-f", "8", "--time-limit", "60", "--min-samples", "5"]
+    points += run(*TOLD, UNTOLD, "--ranks", "2", *asked, limit_s=150).points
+
+    errors, times, outside = {}, {}, []
+    print("collective size predicted_us measured_us predicted/measured busbw_GBps predicted_GBps interval_GBps")
+    for point in points:
+        place = point["collective"], point["size_bytes"]
+        call = expected.get(place)
+        if call is None:
+            print(*place, "cannot tell", f"{point['median_s'] * 1e6:.2f}", "-", f"{point['busbw_Bps'] / 1e9:.4g}")
+            continue
+        ratio, is_inside = call.busbw_Bps / point["busbw_Bps"], call.low_Bps <= point["busbw_Bps"] <= call.high_Bps
+        print(*place, f"{call.time_s * 1e6:.2f} {point['median_s'] * 1e6:.2f} {ratio:.3f}", end=" ")
+        print(f"{point['busbw_Bps'] / 1e9:.4g} {call.busbw_Bps / 1e9:.4g}", end=" ")
+        print(f"{call.low_Bps / 1e9:.4g} to {call.high_Bps / 1e9:.4g}", "" if is_inside else "outside")
+        if point["size_bytes"] < LEAST_BYTES:
+            times[place] = max(ratio, 1 / ratio)
+        else:
+            errors[place] = abs(math.log(ratio))
+            outside += [] if is_inside else [place]
+    for name in TOLD:
+        own = [error for (collective, _size), error in errors.items() if collective == name]
+        near = [each for (collective, _size), each in times.items() if collective == name]
+        print(f"{name}: median of e from 1 MiB on {100 * median(own):.1f} %, below {median(near):.2f} times")
+    worst = max(errors, key=lambda place: errors[place])
+    print(
+        f"from 1 MiB on: median of e {100 * median(errors.values()):.1f} %, at most {100 * errors[worst]:.0f} % {worst}"
+    )
+    print(f"below: {median(times.values()):.2f} times in the median, {max(times.values()):.2f} at most")
+    print(f"outside of the interval, from 1 MiB on: {outside}")
+    assert errors.keys() | times.keys() == expected.keys()
+    assert {point["collective"] for point in points} == {*TOLD, UNTOLD}
+    missed = {
+        "median of e from 1 MiB on": median(errors.values()) > 0.10,
+        "latency, in the median": median(times.values()) > 1.5,
+        # An interval of 90 %, and cells that one machine moves together.
+        "outside of the interval": len(outside) > len(errors) // 6,
+    }
+    assert not any(missed.values()), missed

@@ -4,12 +4,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from statistics import median
 
 import pytest
-from tests.train.reading import read_log
 
 from busbw.model import codec
 from busbw.model.train.proxy import ProxyResult
+from busbw.model.train.trace import TrainReadReport
 
 from .conftest import GUARDS
 
@@ -56,6 +57,31 @@ def trained(folder: Path, *arguments: str) -> ProxyResult:
     return result
 
 
+def reads_as_measured(path: Path, result: ProxyResult) -> None:
+    """`busbw train read` says of the kept log what the program measured: each step, throughput, what is exposed."""
+    argv = [sys.executable, "-c", "from busbw.cli import main; main()", "train", "read", str(path), "--json"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode in (0, 1), done.stderr[-3000:]
+    (log,) = codec.decode(done.stdout.encode(), TrainReadReport, where="stdout").logs
+    assert log.program == "busbw train proxy"
+    assert log.columns.numbers == tuple(range(1, result.plan.steps + 1))
+    assert log.columns.times_s == pytest.approx(result.step_s, rel=1e-9)
+    assert log.window is not None
+    steady = slice(log.window.first_step - 1, log.window.last_step)
+    step_s = median(result.step_s[steady])
+    shares = [part / whole for part, whole in zip(result.communication_s, result.step_s, strict=True)]
+    tokens = result.plan.sequence * result.plan.global_batch
+    print(
+        f"  read: {log.window.step_s.value * 1e3:.3f} ms, steps {log.window.first_step} to {log.window.last_step};"
+        f" measured {step_s * 1e3:.3f} ms there, {result.median_step_s * 1e3:.3f} ms over all"
+    )
+    assert log.window.step_s.value == pytest.approx(step_s, rel=1e-6)
+    assert log.throughput.tokens_per_s is not None
+    assert log.throughput.tokens_per_s.value == pytest.approx(tokens / step_s, rel=1e-6)
+    assert log.exposed is not None
+    assert log.exposed.value == pytest.approx(median(shares[steady]), rel=1e-6)
+
+
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> ProxyResult:
     """Return what one GPU comes to."""
@@ -87,5 +113,4 @@ def test_a_step_on_two_gpus(kind: str, dtype: str, tmp_path: Path, alone: ProxyR
     # The same model, a rounding apart, which every step then multiplies.
     assert result.losses[:3] == pytest.approx(alone.losses[:3], rel=0.02 if dtype == "bf16" else 0.06)
     assert result.losses[-1] < result.losses[0]
-    log = read_log(tmp_path / "out" / "train.log")
-    assert log.columns.times_s == pytest.approx(result.step_s, rel=1e-9)
+    reads_as_measured(tmp_path / "out" / "train.log", result)
