@@ -91,7 +91,7 @@ def written(constants: PredictorConstants) -> str:
     ]
     if constants.chunk is not None:
         chunk = constants.chunk
-        lines += ["", "[chunk]", f"chunk_s = {_toml(chunk.chunk_s)}", f"documents = {_toml(chunk.documents)}"]
+        lines += ["", "[chunk]", f"chunks = {_toml(chunk.chunks)}", f"documents = {_toml(chunk.documents)}"]
     for table, rows in (
         ("share", constants.share),
         ("curve", constants.curve),

@@ -276,6 +276,8 @@ def share_of(machine: MachineClass, part: str, algorithm: str, constants: Predic
             ("any", None, machine.fabric),
         ]
         if machine.fabric in RDMA:
+            # Nodes of one generation have NICs and slots of one generation too.
+            ladder += [(each, machine.generation, None) for each in (alike, "any") if machine.generation is not None]
             ladder += [(alike, None, None), ("any", None, None)]
     found = (_share(constants, kind, *wanted) for wanted in ladder)
     return next((share for share in found if share is not None), None)

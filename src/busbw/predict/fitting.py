@@ -96,8 +96,8 @@ def _curves(sweeps: Sequence[FittedSweep]) -> Iterable[RiseCurve]:
             algorithm=algorithm,
             generation=generation,
             latency_s=_significant(_middle([member.latency_s for member in members])),
-            knee_s=_significant(_middle([member.knee_s for member in members])),
-            steepness=_significant(_middle([member.steepness for member in members])),
+            full_s=_significant(_middle([member.full_s for member in members])),
+            slope=_significant(_middle([member.slope for member in members])),
             documents=_documents(member.group for member in members),
         )
 
@@ -133,11 +133,11 @@ def _chunk(sweeps: Sequence[FittedSweep]) -> ChunkCost | None:
     by: dict[str, list[float]] = defaultdict(list)
     for sweep in sweeps:
         if not _is_within(sweep.group) and sweep.group.algorithm in TREES:
-            by[sweep.group.document].append(sweep.chunk_s)
+            by[sweep.group.document].append(sweep.chunks)
     if not by:
         return None
     return ChunkCost(
-        chunk_s=_significant(_middle([_middle(chunks) for chunks in by.values()])), documents=tuple(sorted(by))
+        chunks=_significant(_middle([_middle(chunks) for chunks in by.values()])), documents=tuple(sorted(by))
     )
 
 
@@ -208,7 +208,8 @@ def _keys(part: str, algorithm: str, generation: str | None, fabric: str | None)
         ((part, "any", None, fabric), of),
     ]
     if fabric in RDMA:
-        keys += [((part, alike, None, None), over), ((part, "any", None, None), over)]
+        keys += [((part, each, of, None), over) for each in (alike, "any") if generation is not None]
+        keys += [((part, each, None, None), over) for each in (alike, "any")]
     return keys
 
 
@@ -261,17 +262,24 @@ def _bound(group: CellGroup) -> Bound | None:
 
 
 def _large_Bps(group: CellGroup, sweep: FittedSweep | None, constants: PredictorConstants) -> float:
-    """Return the bandwidth of a group at 16 GiB: by its own rise, or through that of its class."""
+    """Return the bandwidth of a group at 16 GiB, from its large cells by its own rise or that of its class."""
     factor = COLLECTIVES[group.collective].factor(group.ranks)
     most_Bps = _FARTHEST * max(rate for _, rate in group.cells)
-    if sweep is not None:
-        return min(factor * LARGEST_BYTES / sweep.rise.parts(factor, LARGEST_BYTES, sweep.large_Bps).time_s, most_Bps)
+    telling = [cell for cell in group.cells if cell[0] >= _TELLING_BYTES]
+    rise = sweep.rise if sweep is not None else _rise(group, constants)
+    if sweep is not None and not telling:
+        large_Bps = factor * LARGEST_BYTES / sweep.rise.parts(factor, LARGEST_BYTES, sweep.large_Bps).time_s
+    else:
+        # A sweep's own fit is mostly of smaller sizes: what large ones reached the largest says itself.
+        large_Bps = _solved(factor, *group.cells[-1], rise)
+    return min(large_Bps, most_Bps)
+
+
+def _rise(group: CellGroup, constants: PredictorConstants) -> Rise | None:
     try:
-        rise = rise_of(group.machine, group.nodes, group.collective, group.algorithm or "", constants)
+        return rise_of(group.machine, group.nodes, group.collective, group.algorithm or "", constants)
     except CannotTellError:
-        rise = None
-    telling = [cell for cell in group.cells if cell[0] >= _TELLING_BYTES] or list(group.cells[-1:])
-    return min(median(sorted(_solved(factor, size, rate, rise) for size, rate in telling)), most_Bps)
+        return None
 
 
 def _solved(factor: float, size_bytes: int, busbw_Bps: float, rise: Rise | None) -> float:

@@ -1,11 +1,13 @@
 """How the time of a call rises with its size, before and after the pipeline is full.
 
-Within a node: T = a + f S/B + (S/B) (K B/S)^p, with K and p of sweeps, and a of sweeps or of NCCL's cost model.
-Between nodes: the least, over NCCL's protocols, of T = hops + (f S/B) / e, and what fills. e is the part of the bytes
-that is data: 4 of 8 in LL, 120 of 128 in LL128. Hops inside a node take what NCCL's cost model counts for them; one
-over the network takes that and what the network adds (fitted, and nothing for InfiniBand, for which NCCL's numbers
-were made). Rings fill in their steps; a tree takes 2 sqrt(d o f S/B) more, with d stages and o what a chunk costs in
-each besides its bytes: so much longer takes a pipeline of d stages with chunks of the best size.
+T = a + w + F, w = f S/B, and F what fills: 1/F = 1/K + 1/(s w). A pipeline takes K until it is full, whatever the size;
+of a call that is less than it holds no stage overlaps another, so it takes s times its bytes.
+Within a node K and s are of sweeps, and a is of sweeps or of NCCL's cost model.
+Between nodes: the least, over NCCL's protocols, of hops + w / e. e is the part of the bytes that is data: 4 of 8 in
+LL, 120 of 128 in LL128. Hops inside a node take what NCCL's cost model counts for them; one over the network takes that
+and what the network adds (fitted, and nothing for InfiniBand, for which NCCL's numbers were made). Rings fill in their
+steps. Of a tree each of the d stages holds a chunk of each channel: K = c d (channels x chunk) f/B with c fitted, near
+1, and s = d.
 """
 
 import math
@@ -26,6 +28,14 @@ _DATA = (0.5, 0.9375, 1.0)
 _PROTOCOLS = ("LL", "LL128", "Simple")
 # NCCL's cost model was made for this network.
 _MODELLED = "InfiniBand"
+_KIB = 2**10
+# What a tree sends at once on a channel, with Simple (src/device.h: eight slots of 4 MiB; src/enqueue.cc).
+_TREE_CHUNK_BYTES = 512 * _KIB
+_NVLS_TREE_CHUNK_BYTES = (128 * _KIB, 64 * _KIB)
+_FEW_NODES = 4
+# Channels: two for each NIC of a node; of NVLS those of one Hopper node.
+_CHANNELS = 2
+_NVLS_CHANNELS = 16
 # A pipeline that is not full costs at most as much again as the bytes themselves.
 _LEAST_LEFT = 0.5
 
@@ -60,10 +70,11 @@ class Rise:
 
     ways: tuple[ProtocolTime, ...]
     # Of sweeps within one node; 0: none.
-    knee_s: float = 0.0
-    steepness: float = 1.0
-    # Four times the stages of the tree times what a chunk costs in each; 0: it is none.
-    tree_s: float = 0.0
+    full_s: float = 0.0
+    # What all stages of a tree hold together, in bytes; 0: it is none.
+    held_bytes: float = 0.0
+    # How many times its bytes a call takes besides that is less than the pipeline holds.
+    slope: float = 0.0
     words: tuple[str, ...] = ()
     documents: tuple[str, ...] = ()
 
@@ -71,10 +82,8 @@ class Rise:
         """Return what a call of a size takes, `whole_Bps` being the bus bandwidth of endless messages."""
         wire_s = factor * size_bytes / whole_Bps
         way = min(self.ways, key=lambda way: way.latency_s + wire_s / way.data)
-        filling_s = math.sqrt(self.tree_s * wire_s)
-        if self.knee_s:
-            bytes_s = size_bytes / whole_Bps
-            filling_s += bytes_s * (self.knee_s / bytes_s) ** self.steepness
+        full_s = self.full_s + self.held_bytes * factor / whole_Bps
+        filling_s = 1 / (1 / full_s + 1 / (self.slope * wire_s)) if full_s and self.slope else 0.0
         return Parts(latency_s=way.latency_s, wire_s=wire_s, flags_s=wire_s * (1 / way.data - 1), filling_s=filling_s)
 
     def endless_Bps(self, factor: float, large_Bps: float) -> float:
@@ -97,21 +106,24 @@ def rise_of(machine: MachineClass, nodes: int, collective: str, algorithm: str, 
     if groups_of(machine, nodes) == 1:
         return _within(machine, nodes, collective, algorithm, constants)
     hop = hop_of(machine, constants)
-    tree_s = 0.0
+    held_bytes = slope = 0.0
     documents = hop.documents
     words = [_hop_words(hop, machine)]
     if algorithm in TREES:
         if constants.chunk is None:
             raise CannotTellError("no sweep of a tree between nodes is published")
-        tree_s = 4 * constants.chunk.chunk_s * stages_of(machine, nodes, algorithm)
+        slope = stages_of(machine, nodes, algorithm)
+        each_bytes = constants.chunk.chunks * round_bytes(machine, nodes, algorithm)
+        held_bytes = slope * each_bytes
         documents = (*documents, *constants.chunk.documents)
         words.append(
-            f"a chunk in each stage of a tree: {constants.chunk.chunk_s * 1e6:.0f} us besides its bytes, fitted "
-            f"({', '.join(constants.chunk.documents)})"
+            f"each of {slope:g} stages of the tree holds {each_bytes / 2**20:.1f} MiB, {constants.chunk.chunks:.2f} of "
+            f"a chunk of each channel, fitted ({', '.join(constants.chunk.documents)})"
         )
     return Rise(
         ways=ways_of(machine, nodes, collective, algorithm, hop.extra_s),
-        tree_s=tree_s,
+        held_bytes=held_bytes,
+        slope=slope,
         words=tuple(words),
         documents=tuple(dict.fromkeys(documents)),
     )
@@ -142,6 +154,15 @@ def _hop_words(hop: NetworkHop, machine: MachineClass) -> str:
 def stages_of(machine: MachineClass, nodes: int, algorithm: str) -> float:
     """Return through how many stages a chunk goes up: the chain of a node's GPUs, or its switch there and back."""
     return (2 if algorithm == "nvlstree" else machine.rates.gpus - 1) + math.log2(max(2, nodes))
+
+
+def round_bytes(machine: MachineClass, nodes: int, algorithm: str) -> float:
+    """Return what all channels of a tree send at once: a chunk each, and of NVLSTree one for each GPU of a node."""
+    gpus = machine.rates.gpus
+    if algorithm == "nvlstree":
+        chunk_bytes = _NVLS_TREE_CHUNK_BYTES[nodes >= _FEW_NODES]
+        return _NVLS_CHANNELS * gpus * chunk_bytes
+    return _CHANNELS * max(1, min(machine.rates.ports or 1, gpus)) * _TREE_CHUNK_BYTES
 
 
 def network_hops(nodes: int, collective: str, algorithm: str) -> int:
@@ -190,8 +211,8 @@ def _within(machine: MachineClass, nodes: int, collective: str, algorithm: str, 
     latency_s, words = _latency(machine, nodes, collective, algorithm, curve)
     return Rise(
         ways=(ProtocolTime(protocol="", latency_s=latency_s, data=1.0),),
-        knee_s=curve.knee_s,
-        steepness=curve.steepness,
+        full_s=curve.full_s,
+        slope=curve.slope,
         words=(_curve_words(curve), *words),
         documents=curve.documents,
     )
@@ -224,6 +245,6 @@ def _latency(
 def _curve_words(curve: RiseCurve) -> str:
     of = " ".join(each for each in (curve.algorithm, curve.generation) if each is not None) or "one node"
     return (
-        f"rise with size: {curve.latency_s * 1e6:.0f} us, knee {curve.knee_s * 1e6:.1f} us, steepness "
-        f"{curve.steepness:.2f}, fitted ({of}; {', '.join(curve.documents)})"
+        f"rise with size: {curve.latency_s * 1e6:.0f} us, {curve.full_s * 1e6:.0f} us until the pipeline is full, "
+        f"{1 + curve.slope:.1f} times their bytes for small ones, fitted ({of}; {', '.join(curve.documents)})"
     )
