@@ -33,6 +33,7 @@ from busbw.predict.closed import predicted, scope_of, with_own_part
 from busbw.predict.intervals import band_of
 from busbw.predict.machines import RDMA, CannotTellError, groups_of
 from busbw.predict.rising import LARGEST_BYTES, TREES, Rise, curve_algorithm, rise_of
+from busbw.predict.shifting import shift_of
 from busbw.predict.sweeps import CellGroup, FittedSweep, sweep_of
 from busbw.stats.distributions import median
 
@@ -49,6 +50,8 @@ _TELLING_BYTES = 2**30
 # No sweep tells a bandwidth that is further than this above its largest cell.
 _FARTHEST = 1.05
 _QUANTILES = 10
+# Of a sweep the cell nearest to this size calibrates the others of its band.
+_CALIBRATING_BYTES: dict[Band, int] = {"large": 2**32, "middle": 2**28, "small": 2**16}
 _NONE = PredictorConstants(most_nodes={}, share=(), curve=(), hop=(), own=(), left_out=())
 
 
@@ -366,8 +369,9 @@ def with_intervals(constants: PredictorConstants, residuals: Sequence[Residual])
             scope = scope_of(residual.group.machine, residual.group.nodes)
             document = residual.group.document
             by[band_of(residual.size_bytes), call.kinship, scope, document].append(abs(ratio) / call.widened)
-    for band, scope, document, values in _calibrated(residuals):
-        by[band, "calibrated", scope, document] += values
+    for band, size_bytes in _CALIBRATING_BYTES.items():
+        for group, left in calibrated_by(residuals, size_bytes, band):
+            by[band, "calibrated", scope_of(group.machine, group.nodes), group.document].append(left)
     rows = tuple(
         HeldOut(
             band=band,
@@ -381,21 +385,19 @@ def with_intervals(constants: PredictorConstants, residuals: Sequence[Residual])
     return structs.replace(constants, left_out=rows)
 
 
-def _calibrated(residuals: Sequence[Residual]) -> Iterable[tuple[Band, Scope, str, list[float]]]:
-    """Yield what is left of a sweep in a band once it is shifted through its middle cell: of the others."""
-    sweeps: dict[tuple[int, str, Band], list[float]] = defaultdict(list)
-    groups: dict[int, CellGroup] = {}
+def calibrated_by(
+    residuals: Sequence[Residual], size_bytes: int, band: Band
+) -> Iterable[tuple[CellGroup, float]]:
+    """Yield what is left of each other cell of a band once the one of its sweep that is nearest to a size is known."""
+    sweeps: dict[int, list[tuple[Residual, PredictedCall, float]]] = defaultdict(list)
     for residual in residuals:
         if residual.call is not None and residual.log_ratio is not None and residual.group.is_fitted:
-            groups[id(residual.group)] = residual.group
-            sweeps[id(residual.group), residual.call.algorithm, band_of(residual.size_bytes)].append(residual.log_ratio)
-    for (place, _, band), ratios in sweeps.items():
-        if len(ratios) > 1:
-            group = groups[place]
-            middle = len(ratios) // 2
-            others = [ratio for at, ratio in enumerate(ratios) if at != middle]
-            left = [abs(ratio - ratios[middle]) for ratio in others]
-            yield band, scope_of(group.machine, group.nodes), group.document, left
+            sweeps[id(residual.group)].append((residual, residual.call, -residual.log_ratio))
+    for cells in sweeps.values():
+        known = min(cells, key=lambda cell: abs(math.log(cell[0].size_bytes / size_bytes)))
+        for residual, call, off in cells:
+            if residual is not known[0] and band_of(residual.size_bytes) == band:
+                yield residual.group, abs(off - shift_of(call, [known[1:]]))
 
 
 def _quantiles(values: Sequence[float]) -> tuple[float, ...]:
