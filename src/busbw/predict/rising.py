@@ -6,8 +6,9 @@ Within a node K and s are of sweeps, and a is of sweeps or of NCCL's cost model.
 Between nodes: the least, over NCCL's protocols, of hops + w / e. e is the part of the bytes that is data: 4 of 8 in
 LL, 120 of 128 in LL128. Hops inside a node take what NCCL's cost model counts for them; one over the network takes that
 and what the network adds (fitted, and nothing for InfiniBand, for which NCCL's numbers were made). Rings fill in their
-steps. Of a tree each of the d stages holds a chunk of each channel: K = c d (channels x chunk) f/B with c fitted, near
-1, and s = d.
+steps. A tree fills as F = d h: d is the time of a byte through all stages, up and down (log2 N between nodes, each at
+the rate of the whole; and within a node a chain of its GPUs, or its switch), and h the bytes on their way,
+1/h = 1/(c R) + 1/S, with R a chunk of each channel and c fitted, near 1.
 """
 
 import math
@@ -65,16 +66,30 @@ class Parts:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Stages:
+    """The stages of a tree, up and down: how many are between nodes, and what a byte takes through those within one."""
+
+    between: float
+    within_s_per_byte: float
+    # What each holds.
+    held_bytes: float
+
+    def filling_s(self, size_bytes: float, rate_Bps: float) -> float:
+        """Return how long the pipeline fills, `rate_Bps` being how fast all nodes together get on."""
+        return (self.between / rate_Bps + self.within_s_per_byte) / (1 / self.held_bytes + 1 / size_bytes)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Rise:
     """How a call rises: ways of which the fastest is taken, and what fills."""
 
     ways: tuple[ProtocolTime, ...]
     # Of sweeps within one node; 0: none.
     full_s: float = 0.0
-    # What all stages of a tree hold together, in bytes; 0: it is none.
-    held_bytes: float = 0.0
     # How many times its bytes a call takes besides that is less than the pipeline holds.
     slope: float = 0.0
+    # None: it is no tree.
+    stages: "Stages | None" = None
     words: tuple[str, ...] = ()
     documents: tuple[str, ...] = ()
 
@@ -82,8 +97,9 @@ class Rise:
         """Return what a call of a size takes, `whole_Bps` being the bus bandwidth of endless messages."""
         wire_s = factor * size_bytes / whole_Bps
         way = min(self.ways, key=lambda way: way.latency_s + wire_s / way.data)
-        full_s = self.full_s + self.held_bytes * factor / whole_Bps
-        filling_s = 1 / (1 / full_s + 1 / (self.slope * wire_s)) if full_s and self.slope else 0.0
+        filling_s = 1 / (1 / self.full_s + 1 / (self.slope * wire_s)) if self.full_s and self.slope else 0.0
+        if self.stages is not None:
+            filling_s += self.stages.filling_s(size_bytes, whole_Bps / factor)
         return Parts(latency_s=way.latency_s, wire_s=wire_s, flags_s=wire_s * (1 / way.data - 1), filling_s=filling_s)
 
     def endless_Bps(self, factor: float, large_Bps: float) -> float:
@@ -106,24 +122,21 @@ def rise_of(machine: MachineClass, nodes: int, collective: str, algorithm: str, 
     if groups_of(machine, nodes) == 1:
         return _within(machine, nodes, collective, algorithm, constants)
     hop = hop_of(machine, constants)
-    held_bytes = slope = 0.0
+    stages = None
     documents = hop.documents
     words = [_hop_words(hop, machine)]
     if algorithm in TREES:
         if constants.chunk is None:
             raise CannotTellError("no sweep of a tree between nodes is published")
-        slope = stages_of(machine, nodes, algorithm)
-        each_bytes = constants.chunk.chunks * round_bytes(machine, nodes, algorithm)
-        held_bytes = slope * each_bytes
+        stages = stages_of(machine, nodes, algorithm, constants.chunk.chunks)
         documents = (*documents, *constants.chunk.documents)
         words.append(
-            f"each of {slope:g} stages of the tree holds {each_bytes / 2**20:.1f} MiB, {constants.chunk.chunks:.2f} of "
-            f"a chunk of each channel, fitted ({', '.join(constants.chunk.documents)})"
+            f"each stage of the tree holds {stages.held_bytes / 2**20:.1f} MiB, {constants.chunk.chunks:.2f} "
+            f"chunks of each channel, fitted ({', '.join(constants.chunk.documents)})"
         )
     return Rise(
         ways=ways_of(machine, nodes, collective, algorithm, hop.extra_s),
-        held_bytes=held_bytes,
-        slope=slope,
+        stages=stages,
         words=tuple(words),
         documents=tuple(dict.fromkeys(documents)),
     )
@@ -151,12 +164,19 @@ def _hop_words(hop: NetworkHop, machine: MachineClass) -> str:
     return f"a hop over the network: {hop.extra_s * 1e6:.0f} us more, fitted ({of}; {', '.join(hop.documents)})"
 
 
-def stages_of(machine: MachineClass, nodes: int, algorithm: str) -> float:
-    """Return through how many stages a chunk goes up: the chain of a node's GPUs, or its switch there and back."""
-    return (2 if algorithm == "nvlstree" else machine.rates.gpus - 1) + math.log2(max(2, nodes))
+def stages_of(machine: MachineClass, nodes: int, algorithm: str, chunks: float) -> Stages:
+    """Return through what a chunk goes, up and down, each stage holding so many of each channel."""
+    # The chain of a node's GPUs, or its switch.
+    within = 1 if algorithm == "nvlstree" else machine.rates.gpus - 1
+    link = machine.rates.nvlink or machine.rates.slot
+    return Stages(
+        between=2 * math.log2(max(2, nodes)),
+        within_s_per_byte=2 * within / link.rate_Bps if link is not None else 0.0,
+        held_bytes=chunks * _round_bytes(machine, nodes, algorithm),
+    )
 
 
-def round_bytes(machine: MachineClass, nodes: int, algorithm: str) -> float:
+def _round_bytes(machine: MachineClass, nodes: int, algorithm: str) -> float:
     """Return what all channels of a tree send at once: a chunk each, and of NVLSTree one for each GPU of a node."""
     gpus = machine.rates.gpus
     if algorithm == "nvlstree":

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from busbw.base.collectives import COLLECTIVES
 from busbw.limits.ceiling import ceiling
 from busbw.predict.machines import MachineClass, groups_of
-from busbw.predict.rising import TREES, ProtocolTime, Rise, network_hops, round_bytes, stages_of, ways_of
+from busbw.predict.rising import TREES, ProtocolTime, Rise, network_hops, stages_of, ways_of
 from busbw.stats.curves import Curve, fit
 
 # A sweep of so many sizes tells a curve, if it reaches this size.
@@ -160,15 +160,13 @@ def _between(group: CellGroup, algorithm: str) -> FittedSweep | None:
         values = (start[0], *found.parameters) if found is not None else ()
     if not values:
         return None
-    stages = stages_of(group.machine, group.nodes, algorithm)
     rate, hop, chunks = (*(math.exp(value) for value in values), 0.0)[:3]
     return FittedSweep(
         group=group,
         large_Bps=rate,
         rise=Rise(
             ways=ways_of(group.machine, group.nodes, group.collective, algorithm, hop),
-            held_bytes=chunks * stages * round_bytes(group.machine, group.nodes, algorithm),
-            slope=stages,
+            stages=stages_of(group.machine, group.nodes, algorithm, chunks) if as_tree else None,
         ),
         hop_s=hop,
         chunks=chunks,
@@ -189,20 +187,21 @@ def _hops(group: CellGroup, algorithm: str) -> Curve:
     """Return log busbw and its derivatives by the logarithms of B, hop and, for a tree, chunk."""
     ways = ways_of(group.machine, group.nodes, group.collective, algorithm, 0.0)
     hops = network_hops(group.nodes, group.collective, algorithm)
-    factor, stages = group.factor, stages_of(group.machine, group.nodes, algorithm)
-    round_factor = factor * stages * round_bytes(group.machine, group.nodes, algorithm)
+    factor = group.factor
 
     def curve(size_bytes: float, values: Sequence[float]) -> tuple[float, tuple[float, ...]]:
         rate, hop, *chunks = (math.exp(min(max(value, -_MOST), _MOST)) for value in values)
         wire = factor * size_bytes / rate
         way = min(ways, key=lambda way: way.latency_s + wire / way.data)
-        full = chunks[0] * round_factor / rate if chunks else 0.0
-        filling = 1 / (1 / full + 1 / (stages * wire)) if full else 0.0
+        stages = stages_of(group.machine, group.nodes, algorithm, chunks[0]) if chunks else None
+        filling = stages.filling_s(size_bytes, rate / factor) if stages is not None else 0.0
         total = way.latency_s + hops * hop + wire / way.data + filling
-        # K and the bytes both go with 1/B.
-        slopes = [(wire / way.data + filling) / total, -hops * hop / total]
-        if chunks:
-            slopes.append(-(filling**2) / full / total)
+        slopes = [wire / way.data / total, -hops * hop / total]
+        if stages is not None:
+            # Of the filling, what goes with 1/B, and what the bytes that a stage holds decide.
+            by_rate = stages.between / (stages.between + stages.within_s_per_byte * rate / factor)
+            slopes[0] += filling * by_rate / total
+            slopes.append(-filling * size_bytes / (size_bytes + stages.held_bytes) / total)
         return math.log(factor * size_bytes / total), tuple(slopes)
 
     return curve
