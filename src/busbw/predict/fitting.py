@@ -8,8 +8,9 @@ or over any network, a median over generations, or networks, each of which count
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import combinations
 
 from msgspec import structs
 
@@ -29,7 +30,7 @@ from busbw.model.predict.prediction import (
     RiseCurve,
     Scope,
 )
-from busbw.predict.closed import predicted, scope_of, with_own_part
+from busbw.predict.closed import own_part_of, own_s, predicted, scope_of
 from busbw.predict.intervals import band_of
 from busbw.predict.machines import RDMA, CannotTellError, groups_of
 from busbw.predict.rising import LARGEST_BYTES, TREES, Rise, curve_algorithm, rise_of
@@ -47,6 +48,11 @@ NEIGHBOURS = (
 )
 # Sizes from here on tell a share; and of a sweep without them its largest.
 _TELLING_BYTES = 2**30
+# Sizes from here on tell what a rank's own part costs, if so many do; of smaller ones it is little beside their hops.
+_OWN_BYTES = 2**26
+_LEAST_OWN = 3
+# A cell of which more would be its own part tells nothing of the links.
+_MOST_OWN = 0.5
 # No sweep tells a bandwidth that is further than this above its largest cell.
 _FARTHEST = 1.05
 _QUANTILES = 10
@@ -57,14 +63,15 @@ _NONE = PredictorConstants(most_nodes={}, share=(), curve=(), hop=(), own=(), le
 
 def fitted_constants(groups: Sequence[CellGroup]) -> PredictorConstants:
     """Return constants fitted to `groups`, without intervals."""
-    used = [group for group in groups if group.is_fitted and group.algorithm is not None]
+    measured = [group for group in groups if group.is_fitted and group.algorithm is not None]
+    constants = structs.replace(_NONE, own=tuple(_own_parts(measured)))
+    used = [_without_own(group, constants) for group in measured]
     sweeps = {id(group): sweep for group in used if (sweep := _sweep(group)) is not None}
     constants = structs.replace(
-        _NONE,
+        constants,
         curve=tuple(_curves(list(sweeps.values()))),
         hop=tuple(_hops(list(sweeps.values()))),
         chunk=_chunk(list(sweeps.values())),
-        own=tuple(_own_parts(used)),
     )
     most: dict[str, int] = {}
     for group in used:
@@ -150,17 +157,54 @@ def _own_parts(groups: Sequence[CellGroup]) -> Iterable[OwnPart]:
     A broadcast sends all along the same links and writes no part of its own.
     """
     rings = [group for group in groups if _is_within(group) and group.algorithm == "ring"]
-    chains = {(group.document, group.ranks): group.cells[-1][1] for group in rings if group.collective == "broadcast"}
-    found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    chains = {(group.document, group.ranks): dict(group.cells) for group in rings if group.collective == "broadcast"}
+    found: dict[str, dict[str, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
     for group in rings:
-        link_Bps = chains.get((group.document, group.ranks))
-        if link_Bps is not None and group.collective != "broadcast":
-            more = max(0.0, 1 / group.cells[-1][1] - 1 / link_Bps) * group.ranks * group.factor
-            found[group.collective][group.document].append(more)
+        link_Bps = chains.get((group.document, group.ranks), {})
+        if group.collective != "broadcast":
+            line = _own_line(group, link_Bps)
+            if line is not None:
+                found[group.collective][group.document].append(line)
     for collective, by in sorted(found.items()):
-        cost = median(sorted(median(sorted(values)) for values in by.values()))
-        if cost:
-            yield OwnPart(collective=collective, s_per_byte=_significant(cost), documents=tuple(sorted(by)))
+        cost, growth = (
+            median(sorted(median(sorted(line[place] for line in lines)) for lines in by.values())) for place in (0, 1)
+        )
+        yield OwnPart(
+            collective=collective,
+            s_per_byte=_significant(math.exp(cost)),
+            growth=_significant(-growth),
+            documents=tuple(sorted(by)),
+        )
+
+
+def _own_line(group: CellGroup, link_Bps: dict[int, float]) -> tuple[float, float] | None:
+    """Return the logarithm of what a byte of the own part costs at 1 GiB, and its slope by that of the size.
+
+    By the median of the slopes between any two sizes. None: too few sizes tell it.
+    """
+    costs = [
+        (math.log(size / _TELLING_BYTES), math.log((1 / rate - 1 / link_Bps[size]) * group.ranks * group.factor))
+        for size, rate in group.cells
+        if size >= _OWN_BYTES and rate < link_Bps.get(size, 0.0)
+    ]
+    if len(costs) < _LEAST_OWN:
+        return None
+    slopes = [(high[1] - low[1]) / (high[0] - low[0]) for low, high in combinations(costs, 2)]
+    slope = median(sorted(slopes))
+    return median(sorted(cost - slope * place for place, cost in costs)), slope
+
+
+def _without_own(group: CellGroup, constants: PredictorConstants) -> CellGroup:
+    """Return a ring within a node without what ranks took for their own parts: what the links carried."""
+    part = own_part_of(group.machine, group.collective, group.algorithm or "", constants)
+    if part is None or not _is_within(group):
+        return group
+    cells = tuple(
+        (size, 1 / (1 / rate - own_s(part, size, group.ranks) / (group.factor * size)))
+        for size, rate in group.cells
+        if own_s(part, size, group.ranks) < _MOST_OWN * group.factor * size / rate
+    )
+    return replace(group, cells=cells) if cells else group
 
 
 def _middle(values: Sequence[float]) -> float:
@@ -223,9 +267,6 @@ def _share_of(group: CellGroup, sweep: FittedSweep | None, constants: PredictorC
     if line is None or line.busbw_Bps is None or line.part == "slot":
         return None
     large_Bps = _large_Bps(group, sweep, constants)
-    if _is_within(group) and group.algorithm == "ring":
-        # Without the own part: what the links carried.
-        large_Bps *= large_Bps / with_own_part(group.machine, group.collective, group.ranks, large_Bps, constants)
     return "nic" if line.part in ("nic", "nic_slot") else "nvlink", min(large_Bps / line.busbw_Bps, 1.0)
 
 

@@ -57,7 +57,7 @@ def worded_machine(
             return machine
     if model is None:
         raise InputError(f"no platform and no known GPU is named in {text!r}", hint=_HINT)
-    if re.search(r"\bpcie\b", text, re.IGNORECASE) and not re.search(r"\b(?:sxm|nvlink|hgx)", text, re.IGNORECASE):
+    if re.search(r"\bpcie\b(?! *gen)", text, re.IGNORECASE) and not re.search(r"\b(?:sxm|nvlink|hgx)", text, re.IGNORECASE):
         raise InputError(f"{text!r} has {model} as cards in slots, of which no measurement gives constants", hint=_HINT)
     if nodes == 1:
         return machine_of(like_platform(model, gpus, platforms), gpus=gpus)

@@ -62,10 +62,15 @@ class ChunkCost(Value, frozen=True, kw_only=True):
 
 
 class OwnPart(Value, frozen=True, kw_only=True):
-    """What its own S/n of the data costs a rank of a ring within a node: it is written, and crosses no link."""
+    """What its own S/n of the data costs a rank of a ring within a node: it is written, and crosses no link.
+
+    A byte of it costs s_per_byte (S / 1 GiB)^-growth.
+    """
 
     collective: str
+    # At 1 GiB.
     s_per_byte: float
+    growth: float
     documents: tuple[str, ...]
 
 
