@@ -100,7 +100,9 @@ def predicted(
             key=lambda call: (
                 _is_passed_over(machine, nodes, collective, call),
                 by_kinship and call.kinship != "in family",
-                call.time_s,
+                # Equal but for rounding: with a switch that adds, the tree that uses it.
+                float(f"{call.time_s:.6g}"),
+                call.algorithm != "nvlstree",
             ),
         )
     )

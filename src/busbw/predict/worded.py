@@ -26,6 +26,11 @@ _NETWORKS = (
 _MODEL = re.compile(r"[A-Z]{1,3}[0-9]{2,3}[A-Z]?", re.ASCII)
 # Of the NICs that a node has, those that take part.
 _USED = re.compile(r"\(([1-9][0-9]?) used\)", re.ASCII)
+# As in `8xH100`, where the count is no part of the word.
+_COUNTED = re.compile(r"\b[0-9]+x(?=[a-z])", re.ASCII)
+# GPUs in slots, and those that links join on one board.
+_CARDS = re.compile(r"\bpcie\b(?! *gen)", re.ASCII | re.IGNORECASE)
+_BOARDS = re.compile(r"\b(?:sxm|nvlink|hgx)", re.ASCII | re.IGNORECASE)
 # Gb/s of a port with four lanes.
 _GENERATIONS = {"edr": 100, "hdr": 200, "ndr": 400, "xdr": 800}
 _EACH = re.compile(r"\b([1-9][0-9]?)\s*x\s*([1-9][0-9]{1,3})\s*(?:g|gb/s|gbps|gbit/s|gbe)\b", re.ASCII)
@@ -57,7 +62,7 @@ def worded_machine(
             return machine
     if model is None:
         raise InputError(f"no platform and no known GPU is named in {text!r}", hint=_HINT)
-    if re.search(r"\bpcie\b(?! *gen)", text, re.IGNORECASE) and not re.search(r"\b(?:sxm|nvlink|hgx)", text, re.IGNORECASE):
+    if _CARDS.search(text) and not _BOARDS.search(text):
         raise InputError(f"{text!r} has {model} as cards in slots, of which no measurement gives constants", hint=_HINT)
     if nodes == 1:
         return machine_of(like_platform(model, gpus, platforms), gpus=gpus)
@@ -70,8 +75,7 @@ def worded_machine(
 
 def _gpu(text: str, platforms: Sequence[Platform]) -> str | None:
     """Return the GPU that is named, as platforms call it; of GB200 and B200 the longer."""
-    # As in `8xH100`.
-    words = re.split(r"[^a-z0-9]+", re.sub(r"\b[0-9]+x(?=[a-z])", " ", text.lower()))
+    words = re.split(r"[^a-z0-9]+", _COUNTED.sub(" ", text.lower()))
     models = {word for each in platforms for word in _model_words(each) if _MODEL.fullmatch(word)}
     return max((model for model in models if model.lower() in words), key=lambda model: (len(model), model), default=None)
 
@@ -109,7 +113,8 @@ def _nics(text: str, gpus: int) -> tuple[int, int] | None:
 
 
 def _network(text: str) -> str | None:
+    words = _COUNTED.sub(" ", text)
     for names, fabric in _NETWORKS:
-        if re.search(rf"(?<![a-z0-9])(?:{names})(?![a-z0-9])", text):
+        if re.search(rf"(?<![a-z0-9])(?:{names})(?![a-z0-9])", words):
             return fabric
     return None
