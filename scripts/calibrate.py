@@ -14,12 +14,20 @@ from functools import cache
 from itertools import product
 from pathlib import Path
 
+from busbw.base.units import format_size
 from busbw.facts.platforms import all_platforms
 from busbw.model.platform import Platform
 from busbw.model.predict.prediction import Band, PredictorConstants, Scope
 from busbw.predict.cells import read_cells
 from busbw.predict.closed import scope_of
-from busbw.predict.fitting import NEIGHBOURS, Residual, fitted_constants, left_out_residuals, with_intervals
+from busbw.predict.fitting import (
+    NEIGHBOURS,
+    Residual,
+    calibrated_by,
+    fitted_constants,
+    left_out_residuals,
+    with_intervals,
+)
 from busbw.predict.intervals import band_of, reach_of
 from busbw.predict.machines import MachineClass, machine_of
 from busbw.predict.sweeps import CellGroup
@@ -91,7 +99,7 @@ def written(constants: PredictorConstants) -> str:
     ]
     if constants.chunk is not None:
         chunk = constants.chunk
-        lines += ["", "[chunk]", f"chunk_s = {_toml(chunk.chunk_s)}", f"documents = {_toml(chunk.documents)}"]
+        lines += ["", "[chunk]", f"chunks = {_toml(chunk.chunks)}", f"documents = {_toml(chunk.documents)}"]
     for table, rows in (
         ("share", constants.share),
         ("curve", constants.curve),
@@ -153,7 +161,7 @@ def table(residuals: Sequence[Residual], constants: PredictorConstants) -> str:
 
 
 def calibrated_table(constants: PredictorConstants) -> str:
-    """Return what is left once a sweep is shifted through its middle cell, as Markdown: a row a band."""
+    """Return what is left once a cell of a sweep's band is known, as Markdown: a row a band and scope."""
     lines = ["| band | scope | documents | median e | half-width |", "|" + "---|" * 5]
     bands: tuple[Band, ...] = ("large", "middle", "small")
     scopes: tuple[Scope, ...] = ("one node", "several nodes")
@@ -168,6 +176,22 @@ def calibrated_table(constants: PredictorConstants) -> str:
     return "\n".join(lines)
 
 
+def sizes_table(residuals: Sequence[Residual]) -> str:
+    """Return what is left from 1 MiB to 1 GiB by which size of a sweep is known, as Markdown: a row a size."""
+    lines = ["| known | documents | median e | worst document |", "|" + "---|" * 4]
+    for size_bytes in (2**20, 2**24, 2**26, 2**28, 2**30):
+        by: dict[str, list[float]] = defaultdict(list)
+        for group, left in calibrated_by(residuals, size_bytes, "middle"):
+            by[group.document].append(left)
+        middles = sorted((median(sorted(values)), document) for document, values in by.items())
+        middle = median([value for value, _ in middles])
+        worst, document = middles[-1]
+        lines.append(
+            f"| {format_size(size_bytes)} | {len(by)} | {100 * middle:.1f} % | {document}, {100 * worst:.1f} % |"
+        )
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Print constants and residuals; with --write also write the file."""
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -177,6 +201,7 @@ def main() -> None:
     print(written(constants))
     print(table(residuals, constants))
     print(calibrated_table(constants))
+    print(sizes_table(residuals))
     if asked.write:
         CONSTANTS.write_text(written(constants))
 

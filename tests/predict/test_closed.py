@@ -164,19 +164,29 @@ def test_few_documents_of_a_kind_are_drawn_towards_all_and_many_are_not() -> Non
         near = tuple(held(f"F{number}", (0.01,), "in family") for number in range(count))
         reaches.append(reach_of((*near, *far), "large", "in family", "one node")[0])
     assert reaches == sorted(reaches, reverse=True)
-    assert reaches[0] > 0.2
-    assert reaches[-1] < 0.1
+    assert reaches[0] > 0.15
+    assert reaches[-1] < 0.05
     with pytest.raises(CannotTellError, match="an interval cannot be told"):
         reach_of((), "large", "across", "one node")
 
 
-def test_nine_of_ten_further_documents_are_inside_of_an_interval_of_normal_ones() -> None:
+def test_four_of_five_further_documents_are_inside_with_all_of_their_cells_and_nine_of_ten_cells() -> None:
+    """Documents whose own scatter is 4 %, give or take a factor of two."""
     drawn = random.Random(19)
-    inside = 0
+
+    def document() -> tuple[float, ...]:
+        scatter = 0.04 * math.exp(drawn.gauss(0, 0.7))
+        return tuple(abs(drawn.gauss(0, scatter)) for _ in range(8))
+
+    whole = cells = 0
     for _ in range(2000):
-        rows = tuple(held(f"D{number}", (abs(drawn.gauss(0, 0.1)),)) for number in range(6))
-        inside += abs(drawn.gauss(0, 0.1)) <= reach_of(rows, "large", "across", "one node")[0]
-    assert 0.87 < inside / 2000 < 0.95
+        rows = tuple(held(f"D{number}", document()) for number in range(8))
+        reach = reach_of(rows, "large", "across", "one node")[0]
+        further = document()
+        whole += max(further) <= reach
+        cells += sum(each <= reach for each in further)
+    assert 0.75 < whole / 2000 < 0.87
+    assert 0.87 < cells / 16000 < 0.97
 
 
 def test_of_two_ranks_each_writes_a_part_of_its_own_that_a_broadcast_does_not() -> None:
@@ -207,8 +217,28 @@ def test_a_call_of_mostly_hops_goes_the_fastest_way_and_a_large_one_a_measured_w
     assert (large[0].algorithm, large[0].kinship) == ("ring", "in family")
 
 
+def test_of_two_trees_that_take_as_long_the_one_of_the_switch_is_told() -> None:
+    told = predicted(machine("azure-nd-h100-v5"), nodes=32, collective="all_reduce", size_bytes=2**34)
+    assert [call.algorithm for call in told[:2]] == ["nvlstree", "tree"]
+    assert told[0].time_s == pytest.approx(told[1].time_s)
+
+
+def test_a_tree_fills_by_what_its_stages_hold_and_not_longer_for_larger_calls() -> None:
+    """Isambard's 162.69 GB/s at 8 GiB, and Alps' sweep that ends at 128 MiB, from one constant near 1."""
+    chunk = predictor_constants().chunk
+    assert chunk is not None
+    assert 0.7 < chunk.chunks < 1.5
+    asked = {"nodes": 2, "collective": "all_reduce", "algorithm": "tree"}
+    large, larger = (predicted(machine("isambard-ai-phase2"), **asked, size_bytes=size)[0] for size in (2**30, 2**33))
+    assert larger.filling_s == pytest.approx(large.filling_s, rel=0.03)
+    assert larger.busbw_Bps / 1e9 == pytest.approx(162.69, rel=0.03)
+    # One chunk after the other through all stages: a small call takes each stage's time.
+    small = predicted(machine("isambard-ai-phase2"), **asked, size_bytes=2**16)[0]
+    assert small.filling_s > 2 * small.wire_s
+
+
 def test_every_constant_names_its_documents() -> None:
     constants = predictor_constants()
     assert all(row.documents for row in (*constants.share, *constants.curve, *constants.hop, *constants.own))
     assert all(0 < row.share <= 1 for row in constants.share)
-    assert all(row.steepness <= 1 for row in constants.curve)
+    assert all(row.full_s > 0 and row.slope > 0 for row in constants.curve)

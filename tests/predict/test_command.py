@@ -159,7 +159,7 @@ def test_cells_of_the_machine_shift_its_predictions_and_those_of_another_are_ref
     asked = ("--nodes", "2", "--size", "256M", "--size", "8G", "--json", "--calibrate", cells)
     done = warm_busbw("predict", "all_reduce", "--platform", "aws-p5", *asked, cwd=tmp_path)
     rows = json.loads(done.stdout)["rows"]
-    assert [row["expected"]["busbw_Bps"] / 1e9 for row in rows] == pytest.approx([342.81, 479.28])
+    assert [row["expected"]["busbw_Bps"] / 1e9 for row in rows] == pytest.approx([342.81, 479.28], rel=1e-3)
     assert {row["expected"]["kinship"] for row in rows} == {"calibrated"}
     other = warm_busbw("predict", "all_reduce", "--platform", "aws-p5en", *asked, cwd=tmp_path)
     assert other.returncode == 2

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from busbw.api.machine import rates_of_host
-from busbw.api.predicting.calibrations import CELLS_BYTES, CalibratedMachine, calibration, table_machine
+from busbw.api.predicting.calibrations import CELLS_BYTES, CalibratedMachine, calibration, table_machine, table_words
 from busbw.base.errors import InputError
 from busbw.facts.nccl_model import nccl_constants, newest_release
 from busbw.facts.platforms import all_platforms
@@ -341,7 +341,8 @@ def _expected(
 
 def hold_against(path: Path) -> HeldTable:
     """Return a table of measured cells beside predictions. Raises InputError for what is no such table."""
-    table = read_cells(read_bounded(path, most_bytes=CELLS_BYTES, kind="a table of cells"), str(path), table_machine)
+    raw = read_bounded(path, most_bytes=CELLS_BYTES, kind="a table of cells")
+    table = read_cells(raw, str(path), table_machine, table_words)
     cells = tuple(cell for group in table.groups for cell in _held(group))
     impossible = [
         f"{cell.document}: {cell.measured_Bps / 1e9:.1f} GB/s of {cell.size_bytes} bytes is above what "

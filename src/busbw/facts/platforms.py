@@ -84,6 +84,20 @@ def find_platform(name: str, site: tuple[SiteFile, ...] = ()) -> ResolvedPlatfor
     return resolve(found[0], site)
 
 
+def platforms_called_in(text: str, site: tuple[SiteFile, ...] = ()) -> tuple[str, ...]:
+    """Return the platforms one of whose names is among the words of a text, by id, the longest name first."""
+    words = f" {_words(text)} "
+    longest = {
+        each: max((len(name) for name in map(_words, _names(each, site)) if name and f" {name} " in words), default=0)
+        for each in platform_ids(site)
+    }
+    return tuple(sorted((each for each in longest if longest[each]), key=lambda each: (-longest[each], each)))
+
+
+def _words(text: str) -> str:
+    return re.sub(r"[\W_]+", " ", text).lower().strip()
+
+
 def _names(platform_id: str, site: tuple[SiteFile, ...]) -> Iterator[str]:
     """Yield what the platform's own files call it; `ND A100 v4 (NDv4)` is three names."""
     yield platform_id

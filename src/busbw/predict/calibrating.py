@@ -1,8 +1,7 @@
-"""A few measured cells of the machine itself, and what they change: predictions are shifted to go through them.
+"""A few measured cells of the machine itself, and what they change: predictions are shifted by what cells say of them.
 
-Between two cells the shift goes from one to the other with the logarithm of the size; beyond them it stays. It holds
-for ways that the same part limits. On as many nodes as were measured the interval is that of documents that were
-calibrated in the same manner; on others it stays as wide as without.
+`shifting` tells how far. On as many nodes as were measured the interval is that of documents that were calibrated by one
+cell, if that is narrower; on others, of which only ways that the same part limits are shifted, it stays as wide as without.
 """
 
 import math
@@ -18,6 +17,7 @@ from busbw.model.predict.prediction import HeldOut, PredictedCall
 from busbw.predict.closed import predicted, scope_of
 from busbw.predict.intervals import band_of, bands_words, reach_of
 from busbw.predict.machines import CannotTellError, MachineClass
+from busbw.predict.shifting import shift_of
 from busbw.predict.sweeps import CellGroup
 
 MOST_CELLS = 8
@@ -146,18 +146,20 @@ def calibrated(call: PredictedCall, points: Sequence[CalibrationPoint], left_out
     alike = [
         point for point in points if (point.call.algorithm, point.call.limited_by) == (call.algorithm, call.limited_by)
     ]
-    own = [point for point in alike if point.call.nodes == call.nodes]
-    if not alike:
+    own = [point for point in points if point.call.nodes == call.nodes]
+    if not own and not alike:
         return call
-    shift = _shift_at([(point.call.size_bytes, point.shift) for point in own or alike], call.size_bytes)
+    shift = shift_of(call, [(point.call, point.shift) for point in own or alike])
     times = max(math.exp(-shift), call.busbw_Bps / call.bound_Bps)
     busbw_Bps = call.busbw_Bps / times
     reach = math.log(call.busbw_Bps / call.low_Bps)
     words = f"{call.interval_words}; shifted by cells of another number of nodes, which does not make it narrower"
     if own:
         band = band_of(call.size_bytes)
-        reach, from_words = reach_of(left_out, band, "calibrated", scope_of(own[0].machine, call.nodes))
-        words = f"{bands_words(band)}: {from_words}"
+        calibrated_reach, from_words = reach_of(left_out, band, "calibrated", scope_of(own[0].machine, call.nodes))
+        # A cell of the machine itself never makes it wider.
+        words = f"{bands_words(band)}: {from_words}" if calibrated_reach < reach else call.interval_words
+        reach = min(reach, calibrated_reach)
     return structs.replace(
         call,
         time_s=call.time_s * times,
@@ -178,18 +180,3 @@ def calibrated(call: PredictedCall, points: Sequence[CalibrationPoint], left_out
             f"shifted by {100 * (math.exp(shift) - 1):+.1f} % through {len(own or alike)} measured cells",
         ),
     )
-
-
-def _shift_at(shifts: Sequence[tuple[int, float]], size_bytes: int) -> float:
-    """Return the shift at a size; several at one size count as their mean."""
-    known_shifts: dict[int, list[float]] = {}
-    for size, shift in shifts:
-        known_shifts.setdefault(size, []).append(shift)
-    known = sorted((math.log(size), math.fsum(values) / len(values)) for size, values in known_shifts.items())
-    at = math.log(size_bytes)
-    below = [each for each in known if each[0] <= at]
-    above = [each for each in known if each[0] >= at]
-    if not below or not above:
-        return (above or below)[0 if above else -1][1]
-    (left, low), (right, high) = below[-1], above[0]
-    return low if right == left else low + (high - low) * (at - left) / (right - left)

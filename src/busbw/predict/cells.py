@@ -10,19 +10,50 @@ from dataclasses import dataclass
 
 from busbw.base.collectives import COLLECTIVES
 from busbw.base.errors import InputError
+from busbw.base.units import parse_size
 from busbw.predict.machines import MachineClass
 from busbw.predict.sweeps import CellGroup, algorithm_of
 
-COLUMNS = ("document", "platform_id", "nodes", "gpus", "collective", "size_bytes", "busbw_GBps", "algorithm")
+# Each column by its name in the training cells, and as other tables call it: letters and digits only, in small.
+_NAMES = {
+    "document": ("document", "doc"),
+    "platform_id": ("platformid",),
+    "platform": ("platform", "machine", "system"),
+    "nodes": ("nodes", "nnodes", "numnodes"),
+    "gpus": ("gpus", "ngpus", "numgpus", "ranks", "nranks", "worldsize"),
+    "gpus_per_node": ("gpuspernode",),
+    "collective": ("collective", "operation", "op", "test"),
+    "size_bytes": ("sizebytes", "size", "bytes", "sizeb"),
+    "busbw_GBps": ("busbwgbps", "busbwgbs", "busbw"),
+    "algbw_GBps": ("algbwgbps", "algbwgbs", "algbw"),
+    "time_us": ("timeus", "time"),
+    "algorithm": ("algorithm", "algo"),
+    "nccl_version": ("ncclversion", "nccl"),
+}
+# Of each of these a table has one.
+_NEEDED = (
+    ("platform_id", "platform"),
+    ("nodes",),
+    ("gpus", "gpus_per_node"),
+    ("collective",),
+    ("size_bytes",),
+    ("busbw_GBps", "algbw_GBps", "time_us"),
+)
 MOST_BYTES = 64 * 2**20
 _MOST_ROWS = 200_000
 _MOST_LEFT_OUT = 50
 _INTEGER = re.compile(r"[0-9]{1,16}", re.ASCII)
+_SIZE = re.compile(r"[0-9]{1,6}\s*[KMGT](?:i?B)?", re.ASCII)
+# How documents word a run that did not use the machine's own network.
+_FALL_BACK = re.compile(r"\b(?:tcp|sockets?)[ -]fall-?back\b|\bover (?:tcp|sockets)\b", re.IGNORECASE)
+# Of a row that names none.
+_NONE = "-"
+# As `AllReduce`, `all-reduce` or `all_reduce_perf` are called here.
+_COLLECTIVES = {name.replace("_", ""): name for name in COLLECTIVES}
 _RATE = re.compile(r"[0-9]{1,7}(?:\.[0-9]{1,9})?", re.ASCII)
-_HINT = f"columns: {','.join(COLUMNS)}"
+_HINT = "columns: document,platform_id,platform,nodes,gpus,collective,size_bytes,busbw_GBps,algorithm"
 # What documents say where they mean an algorithm; all else leaves it open.
 _STATED = (("nvlstree", "nvlstree"), ("nvls tree", "nvlstree"), ("ring", "ring"), ("tree", "tree"), ("nvls", "nvls"))
-_OPEN = ("default", "n/a", "")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,24 +64,58 @@ class CellTable:
     left_out: tuple[str, ...]
 
 
-def read_cells(raw: bytes, where: str, machine: Callable[[str, int], MachineClass]) -> CellTable:
+def read_cells(
+    raw: bytes,
+    where: str,
+    machine: Callable[[str, int], MachineClass],
+    worded: Callable[[str, int, int], MachineClass] | None = None,
+) -> CellTable:
     """Return the sweeps of a table of cells; `machine` gives a platform with so many GPUs a node.
 
-    A row that cannot be (a number that is none, more than one cell of a kind, GPUs that no node has) is left out and
-    named. Raises InputError for what is no such table.
+    Where no platform is named, or none that is known, `worded` gives what a machine's words describe, with so many GPUs
+    a node on so many nodes. A row that cannot be (a number that is none, more than one cell of a kind, GPUs that no
+    node has) is left out and named. Raises InputError for what is no such table.
     """
     reader = csv.DictReader(io.StringIO(_text(raw, where), newline=""))
     try:
-        _check_columns(tuple(reader.fieldnames or ()), where)
-        return _table(reader, machine)
+        columns = _columns(tuple(reader.fieldnames or ()), where)
+        return _table(reader, columns, _Machines(machine=machine, worded=worded))
     except csv.Error as error:
         raise InputError(f"{where} is not a table: {error}", where=f"{where}:{reader.line_num}", hint=_HINT) from error
 
 
-def _check_columns(names: tuple[str, ...], where: str) -> None:
-    missing = [name for name in COLUMNS if name not in names]
-    if missing:
-        raise InputError(f"{where} lacks the column {missing[0]}", where=f"{where}:1", hint=_HINT)
+@dataclass(frozen=True, kw_only=True)
+class _Machines:
+    machine: Callable[[str, int], MachineClass]
+    worded: Callable[[str, int, int], MachineClass] | None
+
+    def of(self, platform: str, system: str, gpus: int, nodes: int) -> MachineClass:
+        """Return the machine of a row, by its platform or else by its words. Raises InputError where neither tells."""
+        if _FALL_BACK.search(system):
+            raise InputError(f"{system[:60]!r} is over TCP in place of the machine's network, of which nothing is known")
+        if platform != _NONE:
+            try:
+                return self.machine(platform, gpus)
+            except InputError:
+                if self.worded is None or not system:
+                    raise
+        if self.worded is None or not system:
+            raise InputError("no platform is named")
+        return self.worded(system, gpus, nodes)
+
+
+def _columns(names: tuple[str, ...], where: str) -> dict[str, str]:
+    """Return the table's name of each column that it has."""
+    plain = {re.sub(r"[\W_]+", "", name).lower(): name for name in reversed(names) if isinstance(name, str)}
+    found = {}
+    for column, spelled in _NAMES.items():
+        name = next((plain[each] for each in spelled if each in plain), None)
+        if name is not None:
+            found[column] = name
+    for needed in _NEEDED:
+        if not any(column in found for column in needed):
+            raise InputError(f"{where} lacks the column {needed[0]}", where=f"{where}:1", hint=_HINT)
+    return found
 
 
 def _text(raw: bytes, where: str) -> str:
@@ -61,10 +126,11 @@ def _text(raw: bytes, where: str) -> str:
     return raw.decode("utf-8", "replace").removeprefix("\ufeff")
 
 
-Key = tuple[str, str, int, int, str, str, str]
+# Document, platform, nodes, GPUs a node, collective, what is said of the algorithm, words for the machine, library.
+Key = tuple[str, str, int, int, str, str, str, str]
 
 
-def _table(reader: "csv.DictReader[str]", machine: Callable[[str, int], MachineClass]) -> CellTable:
+def _table(reader: "csv.DictReader[str]", columns: dict[str, str], machines: _Machines) -> CellTable:
     cells: dict[Key, dict[int, float]] = defaultdict(dict)
     left_out: list[str] = []
     for count, row in enumerate(reader):
@@ -72,7 +138,7 @@ def _table(reader: "csv.DictReader[str]", machine: Callable[[str, int], MachineC
             left_out.append(f"line {reader.line_num}: more than {_MOST_ROWS} rows")
             break
         try:
-            key, size_bytes, busbw_Bps = _cell(row)
+            key, size_bytes, busbw_Bps = _cell({column: row.get(name) or "" for column, name in columns.items()})
         except InputError as error:
             left_out.append(f"line {reader.line_num}: {_cause(error)}")
             continue
@@ -85,9 +151,9 @@ def _table(reader: "csv.DictReader[str]", machine: Callable[[str, int], MachineC
         if not rates_Bps:
             continue
         try:
-            groups.append(_group(key, rates_Bps, machine))
+            groups.append(_group(key, rates_Bps, machines))
         except InputError as error:
-            left_out.append(f"{key[0]}, {key[1]}: {_cause(error)}")
+            left_out.append(f"{key[0]}, {key[1] if key[1] != _NONE else key[6] or _NONE}: {_cause(error)}")
     if len(left_out) > _MOST_LEFT_OUT:
         left_out[_MOST_LEFT_OUT:] = [f"and {len(left_out) - _MOST_LEFT_OUT} more"]
     return CellTable(groups=tuple(groups), left_out=tuple(left_out))
@@ -99,21 +165,40 @@ def _cause(error: InputError) -> str:
 
 def _cell(row: dict[str, str]) -> tuple[Key, int, float]:
     """Return the sweep, size and bus bandwidth of a row. Raises InputError for a row that cannot be."""
-    collective = (row["collective"] or "").strip()
-    if collective not in COLLECTIVES:
-        raise InputError(f"{collective[:40]!r} is no collective")
-    nodes, gpus, size_bytes = (_whole(row[name], name) for name in ("nodes", "gpus", "size_bytes"))
-    text = (row["busbw_GBps"] or "").strip()
-    busbw_Bps = float(text) * 1e9 if _RATE.fullmatch(text) else math.nan
-    if not busbw_Bps > 0:
-        raise InputError(f"busbw_GBps {text[:20]!r} is no bandwidth")
+    said = row["collective"].strip()
+    collective = _COLLECTIVES.get(re.sub(r"[\W_]+", "", said).lower().removesuffix("perf"))
+    if collective is None:
+        raise InputError(f"{said[:40]!r} is no collective")
+    nodes = _whole(row["nodes"], "nodes")
+    each = row.get("gpus_per_node", "").strip()
+    gpus = nodes * _whole(each, "gpus_per_node") if each else _whole(row.get("gpus"), "gpus")
     if gpus % nodes:
         raise InputError(f"{gpus} GPUs on {nodes} nodes")
-    document, platform = ((row[name] or "").strip()[:100] or "-" for name in ("document", "platform_id"))
-    said = (row["algorithm"] or "").strip().lower()[:100]
+    size_bytes = _size_bytes(row["size_bytes"].strip())
+    document, platform = (row.get(name, "").strip()[:100] or _NONE for name in ("document", "platform_id"))
+    algorithm = row.get("algorithm", "").strip().lower()[:100]
     # What else tells two sweeps of one document apart, where the table has it.
-    system = (row.get("platform") or "").strip()[:200]
-    return (document, platform, nodes, gpus // nodes, collective, said, system), size_bytes, busbw_Bps
+    system, library = (row.get(name, "").strip()[:200] for name in ("platform", "nccl_version"))
+    key = (document, platform, nodes, gpus // nodes, collective, algorithm, system, library)
+    return key, size_bytes, _busbw_Bps(row, COLLECTIVES[collective].factor(gpus), size_bytes)
+
+
+def _size_bytes(text: str) -> int:
+    if _INTEGER.fullmatch(text) is None and _SIZE.fullmatch(text) is not None:
+        return parse_size(re.sub(r"\s|i?B$", "", text))
+    return _whole(text, "size_bytes")
+
+
+def _busbw_Bps(row: dict[str, str], factor: float, size_bytes: int) -> float:
+    """Return the bus bandwidth of a row, from the algorithm's or the time where it has only these."""
+    told = next((name for name in ("busbw_GBps", "algbw_GBps", "time_us") if row.get(name, "").strip()), "busbw_GBps")
+    text = row.get(told, "").strip()
+    value = float(text) if _RATE.fullmatch(text) else math.nan
+    if not value > 0:
+        raise InputError(f"{told} {text[:20]!r} is no {'time' if told == 'time_us' else 'bandwidth'}")
+    if told == "time_us":
+        return factor * size_bytes / (value * 1e-6)
+    return value * 1e9 * (factor if told == "algbw_GBps" else 1.0)
 
 
 def _whole(text: str | None, name: str) -> int:
@@ -123,16 +208,14 @@ def _whole(text: str | None, name: str) -> int:
     return int(found)
 
 
-def _group(key: Key, rates_Bps: dict[int, float], machine: Callable[[str, int], MachineClass]) -> CellGroup:
-    document, platform, nodes, gpus, collective, said, _ = key
-    if platform == "-":
-        raise InputError("no platform is named")
+def _group(key: Key, rates_Bps: dict[int, float], machines: _Machines) -> CellGroup:
+    document, platform, nodes, gpus, collective, said, system, _ = key
     stated = next((name for word, name in _STATED if word in said and "sharp" not in said), None)
     if stated == "nvls" and nodes > 1:
         stated = None
     group = CellGroup(
         document=document,
-        machine=machine(platform, gpus),
+        machine=machines.of(platform, system, gpus, nodes),
         nodes=nodes,
         collective=collective,
         stated="ring" if "nvls off" in said else stated,

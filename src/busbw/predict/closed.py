@@ -18,13 +18,14 @@ from busbw.model.limit import Bound
 from busbw.model.predict.prediction import (
     Kinship,
     LinkShare,
+    OwnPart,
     PredictedCall,
     PredictorConstants,
     Scope,
 )
 from busbw.predict.intervals import band_of, bands_words, reach_of
 from busbw.predict.machines import RDMA, CannotTellError, MachineClass, groups_of
-from busbw.predict.rising import TREES, rise_of
+from busbw.predict.rising import LARGEST_BYTES, TREES, rise_of
 
 _SHARP = "SHARP: what of its bound is reached takes a measured constant for each regime, and none is published"
 # Rings over eight NICs of 400 Gb/s were seen at this share of line rate or from 0.92 on, and nobody has said why:
@@ -99,7 +100,9 @@ def predicted(
             key=lambda call: (
                 _is_passed_over(machine, nodes, collective, call),
                 by_kinship and call.kinship != "in family",
-                call.time_s,
+                # Equal but for rounding: with a switch that adds, the tree that uses it.
+                float(f"{call.time_s:.6g}"),
+                call.algorithm != "nvlstree",
             ),
         )
     )
@@ -136,13 +139,11 @@ def _call(
     within = groups_of(machine, nodes) == 1
     most_Bps, limited_by, share = large_Bps(machine, bound, constants, within=within)
     factor = COLLECTIVES[collective].factor(ranks)
-    own = own_words(machine, collective, bound.algorithm, constants) if within else None
-    if own is not None:
-        most_Bps = with_own_part(machine, collective, ranks, most_Bps, constants)
+    own = own_part_of(machine, collective, bound.algorithm, constants) if within else None
     rise = rise_of(machine, nodes, collective, bound.algorithm, constants)
     parts = rise.parts(factor, size_bytes, rise.endless_Bps(factor, most_Bps))
     # Beyond 16 GiB nobody measured that it still rises.
-    wire_s = parts.wire_s + max(0.0, factor * size_bytes / most_Bps - parts.time_s)
+    wire_s = parts.wire_s + max(0.0, factor * size_bytes / most_Bps - parts.time_s) + own_s(own, size_bytes, ranks)
     time_s = parts.time_s + wire_s - parts.wire_s
     busbw_Bps = factor * size_bytes / time_s
     bound_Bps = bound.busbw_Bps or busbw_Bps
@@ -177,7 +178,7 @@ def _call(
         share=share.share,
         share_spread=share.spread,
         widened=times,
-        basis=(_share_words(share, limited_by), *rise.words, *([own] if own is not None else [])),
+        basis=(_share_words(share, limited_by), *rise.words, *([own_words(own)] if own is not None else [])),
         documents=tuple(dict.fromkeys((*share.documents, *rise.documents))),
     )
 
@@ -187,28 +188,27 @@ def scope_of(machine: MachineClass, nodes: int) -> Scope:
     return "one node" if groups_of(machine, nodes) == 1 else "several nodes"
 
 
-def own_s_per_byte(machine: MachineClass, collective: str, algorithm: str, constants: PredictorConstants) -> float:
-    """Return what a rank's own part costs it in a ring within a node, in seconds a byte of that part."""
+def own_part_of(
+    machine: MachineClass, collective: str, algorithm: str, constants: PredictorConstants
+) -> OwnPart | None:
+    """Return what a rank's own part costs it in a ring within a node; None: nothing that is known."""
     if algorithm != "ring" or machine.sm is None:
-        return 0.0
-    return next((row.s_per_byte for row in constants.own if row.collective == collective), 0.0)
-
-
-def own_words(machine: MachineClass, collective: str, algorithm: str, constants: PredictorConstants) -> str | None:
-    """Return that in words; None: nothing."""
-    cost = own_s_per_byte(machine, collective, algorithm, constants)
-    if not cost:
         return None
-    documents = next(row.documents for row in constants.own if row.collective == collective)
-    return f"each rank's own part at {1e-9 / cost:.0f} GB/s, fitted ({collective}; {', '.join(documents)})"
+    return next((row for row in constants.own if row.collective == collective), None)
 
 
-def with_own_part(
-    machine: MachineClass, collective: str, ranks: int, rate_Bps: float, constants: PredictorConstants
-) -> float:
-    """Return the bus bandwidth of a ring once each rank has also written its own part: S/n, beside what it sends."""
-    cost = own_s_per_byte(machine, collective, "ring", constants)
-    return 1 / (1 / rate_Bps + cost / (ranks * COLLECTIVES[collective].factor(ranks)))
+def own_s(part: OwnPart | None, size_bytes: int, ranks: int) -> float:
+    """Return how long a rank writes its own part."""
+    if part is None:
+        return 0.0
+    counted_bytes = min(size_bytes, LARGEST_BYTES)
+    return part.s_per_byte * (counted_bytes / 2**30) ** -part.growth * size_bytes / ranks
+
+
+def own_words(part: OwnPart) -> str:
+    """Return that in words."""
+    rate = f"{1e-9 / part.s_per_byte:.0f} GB/s at 1 GiB, with the power {part.growth:.2f} of the size"
+    return f"each rank's own part at {rate}, fitted ({part.collective}; {', '.join(part.documents)})"
 
 
 _TITLES = {
@@ -276,6 +276,8 @@ def share_of(machine: MachineClass, part: str, algorithm: str, constants: Predic
             ("any", None, machine.fabric),
         ]
         if machine.fabric in RDMA:
+            # Nodes of one generation have NICs and slots of one generation too.
+            ladder += [(each, machine.generation, None) for each in (alike, "any") if machine.generation is not None]
             ladder += [(alike, None, None), ("any", None, None)]
     found = (_share(constants, kind, *wanted) for wanted in ladder)
     return next((share for share in found if share is not None), None)

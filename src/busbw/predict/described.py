@@ -38,7 +38,7 @@ def described_machine(text: str, platforms: Sequence[Platform]) -> tuple[Platfor
     if match is None:
         raise InputError(f"{words['nics'][:20]!r} are no NICs", where="--machine", hint=_HINT)
     gpus, ports, rate = int(words["gpus"]), int(match[1]), int(match[2])
-    like = _like(words["gpu"], gpus, platforms)
+    like = like_platform(words["gpu"], gpus, platforms)
     found = machine_of(like, gpus=gpus)
     # Of whose map nothing is known: GPUs reach each other as those of the platform do, NICs are the machine's own.
     assumed = f"GPUs and the links between them as in {like.id}; slots of NICs not known"
@@ -94,8 +94,11 @@ def _words(text: str) -> dict[str, str]:
     return found
 
 
-def _like(gpu: str, gpus: int, platforms: Sequence[Platform]) -> Platform:
-    """Return a platform with such GPUs and enough of them, those behind switches first."""
+def like_platform(gpu: str, gpus: int, platforms: Sequence[Platform]) -> Platform:
+    """Return a platform with such GPUs and enough of them, those behind switches first.
+
+    Raises InputError where none has.
+    """
     named = [each for each in platforms if _names(each, gpu)]
     if not named:
         known = sorted({(each.gpu.model or "").split(" ")[0] for each in platforms if each.gpu.model})
@@ -109,4 +112,4 @@ def _like(gpu: str, gpus: int, platforms: Sequence[Platform]) -> Platform:
 
 def _names(platform: Platform, gpu: str) -> bool:
     model = (platform.gpu.model or "").lower()
-    return model == gpu.lower() or model.split(" ")[0] == gpu.lower()
+    return model == gpu.lower() or gpu.lower() in model.split(" ")

@@ -8,8 +8,9 @@ or over any network, a median over generations, or networks, each of which count
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import combinations
 
 from msgspec import structs
 
@@ -29,10 +30,11 @@ from busbw.model.predict.prediction import (
     RiseCurve,
     Scope,
 )
-from busbw.predict.closed import predicted, scope_of, with_own_part
+from busbw.predict.closed import own_part_of, own_s, predicted, scope_of
 from busbw.predict.intervals import band_of
 from busbw.predict.machines import RDMA, CannotTellError, groups_of
 from busbw.predict.rising import LARGEST_BYTES, TREES, Rise, curve_algorithm, rise_of
+from busbw.predict.shifting import shift_of
 from busbw.predict.sweeps import CellGroup, FittedSweep, sweep_of
 from busbw.stats.distributions import median
 
@@ -46,22 +48,30 @@ NEIGHBOURS = (
 )
 # Sizes from here on tell a share; and of a sweep without them its largest.
 _TELLING_BYTES = 2**30
+# Sizes from here on tell what a rank's own part costs, if so many do; of smaller ones it is little beside their hops.
+_OWN_BYTES = 2**26
+_LEAST_OWN = 3
+# A cell of which more would be its own part tells nothing of the links.
+_MOST_OWN = 0.5
 # No sweep tells a bandwidth that is further than this above its largest cell.
 _FARTHEST = 1.05
 _QUANTILES = 10
+# Of a sweep the cell nearest to this size calibrates the others of its band.
+_CALIBRATING_BYTES: dict[Band, int] = {"large": 2**32, "middle": 2**28, "small": 2**16}
 _NONE = PredictorConstants(most_nodes={}, share=(), curve=(), hop=(), own=(), left_out=())
 
 
 def fitted_constants(groups: Sequence[CellGroup]) -> PredictorConstants:
     """Return constants fitted to `groups`, without intervals."""
-    used = [group for group in groups if group.is_fitted and group.algorithm is not None]
+    measured = [group for group in groups if group.is_fitted and group.algorithm is not None]
+    constants = structs.replace(_NONE, own=tuple(_own_parts(measured)))
+    used = [_without_own(group, constants) for group in measured]
     sweeps = {id(group): sweep for group in used if (sweep := _sweep(group)) is not None}
     constants = structs.replace(
-        _NONE,
+        constants,
         curve=tuple(_curves(list(sweeps.values()))),
         hop=tuple(_hops(list(sweeps.values()))),
         chunk=_chunk(list(sweeps.values())),
-        own=tuple(_own_parts(used)),
     )
     most: dict[str, int] = {}
     for group in used:
@@ -96,8 +106,8 @@ def _curves(sweeps: Sequence[FittedSweep]) -> Iterable[RiseCurve]:
             algorithm=algorithm,
             generation=generation,
             latency_s=_significant(_middle([member.latency_s for member in members])),
-            knee_s=_significant(_middle([member.knee_s for member in members])),
-            steepness=_significant(_middle([member.steepness for member in members])),
+            full_s=_significant(_middle([member.full_s for member in members])),
+            slope=_significant(_middle([member.slope for member in members])),
             documents=_documents(member.group for member in members),
         )
 
@@ -133,11 +143,11 @@ def _chunk(sweeps: Sequence[FittedSweep]) -> ChunkCost | None:
     by: dict[str, list[float]] = defaultdict(list)
     for sweep in sweeps:
         if not _is_within(sweep.group) and sweep.group.algorithm in TREES:
-            by[sweep.group.document].append(sweep.chunk_s)
+            by[sweep.group.document].append(sweep.chunks)
     if not by:
         return None
     return ChunkCost(
-        chunk_s=_significant(_middle([_middle(chunks) for chunks in by.values()])), documents=tuple(sorted(by))
+        chunks=_significant(_middle([_middle(chunks) for chunks in by.values()])), documents=tuple(sorted(by))
     )
 
 
@@ -147,17 +157,54 @@ def _own_parts(groups: Sequence[CellGroup]) -> Iterable[OwnPart]:
     A broadcast sends all along the same links and writes no part of its own.
     """
     rings = [group for group in groups if _is_within(group) and group.algorithm == "ring"]
-    chains = {(group.document, group.ranks): group.cells[-1][1] for group in rings if group.collective == "broadcast"}
-    found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    chains = {(group.document, group.ranks): dict(group.cells) for group in rings if group.collective == "broadcast"}
+    found: dict[str, dict[str, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
     for group in rings:
-        link_Bps = chains.get((group.document, group.ranks))
-        if link_Bps is not None and group.collective != "broadcast":
-            more = max(0.0, 1 / group.cells[-1][1] - 1 / link_Bps) * group.ranks * group.factor
-            found[group.collective][group.document].append(more)
+        link_Bps = chains.get((group.document, group.ranks), {})
+        if group.collective != "broadcast":
+            line = _own_line(group, link_Bps)
+            if line is not None:
+                found[group.collective][group.document].append(line)
     for collective, by in sorted(found.items()):
-        cost = median(sorted(median(sorted(values)) for values in by.values()))
-        if cost:
-            yield OwnPart(collective=collective, s_per_byte=_significant(cost), documents=tuple(sorted(by)))
+        cost, growth = (
+            median(sorted(median(sorted(line[place] for line in lines)) for lines in by.values())) for place in (0, 1)
+        )
+        yield OwnPart(
+            collective=collective,
+            s_per_byte=_significant(math.exp(cost)),
+            growth=_significant(-growth),
+            documents=tuple(sorted(by)),
+        )
+
+
+def _own_line(group: CellGroup, link_Bps: dict[int, float]) -> tuple[float, float] | None:
+    """Return the logarithm of what a byte of the own part costs at 1 GiB, and its slope by that of the size.
+
+    By the median of the slopes between any two sizes. None: too few sizes tell it.
+    """
+    costs = [
+        (math.log(size / _TELLING_BYTES), math.log((1 / rate - 1 / link_Bps[size]) * group.ranks * group.factor))
+        for size, rate in group.cells
+        if size >= _OWN_BYTES and rate < link_Bps.get(size, 0.0)
+    ]
+    if len(costs) < _LEAST_OWN:
+        return None
+    slopes = [(high[1] - low[1]) / (high[0] - low[0]) for low, high in combinations(costs, 2)]
+    slope = median(sorted(slopes))
+    return median(sorted(cost - slope * place for place, cost in costs)), slope
+
+
+def _without_own(group: CellGroup, constants: PredictorConstants) -> CellGroup:
+    """Return a ring within a node without what ranks took for their own parts: what the links carried."""
+    part = own_part_of(group.machine, group.collective, group.algorithm or "", constants)
+    if part is None or not _is_within(group):
+        return group
+    cells = tuple(
+        (size, 1 / (1 / rate - own_s(part, size, group.ranks) / (group.factor * size)))
+        for size, rate in group.cells
+        if own_s(part, size, group.ranks) < _MOST_OWN * group.factor * size / rate
+    )
+    return replace(group, cells=cells) if cells else group
 
 
 def _middle(values: Sequence[float]) -> float:
@@ -208,7 +255,8 @@ def _keys(part: str, algorithm: str, generation: str | None, fabric: str | None)
         ((part, "any", None, fabric), of),
     ]
     if fabric in RDMA:
-        keys += [((part, alike, None, None), over), ((part, "any", None, None), over)]
+        keys += [((part, each, of, None), over) for each in (alike, "any") if generation is not None]
+        keys += [((part, each, None, None), over) for each in (alike, "any")]
     return keys
 
 
@@ -219,9 +267,6 @@ def _share_of(group: CellGroup, sweep: FittedSweep | None, constants: PredictorC
     if line is None or line.busbw_Bps is None or line.part == "slot":
         return None
     large_Bps = _large_Bps(group, sweep, constants)
-    if _is_within(group) and group.algorithm == "ring":
-        # Without the own part: what the links carried.
-        large_Bps *= large_Bps / with_own_part(group.machine, group.collective, group.ranks, large_Bps, constants)
     return "nic" if line.part in ("nic", "nic_slot") else "nvlink", min(large_Bps / line.busbw_Bps, 1.0)
 
 
@@ -261,17 +306,24 @@ def _bound(group: CellGroup) -> Bound | None:
 
 
 def _large_Bps(group: CellGroup, sweep: FittedSweep | None, constants: PredictorConstants) -> float:
-    """Return the bandwidth of a group at 16 GiB: by its own rise, or through that of its class."""
+    """Return the bandwidth of a group at 16 GiB, from its large cells by its own rise or that of its class."""
     factor = COLLECTIVES[group.collective].factor(group.ranks)
     most_Bps = _FARTHEST * max(rate for _, rate in group.cells)
-    if sweep is not None:
-        return min(factor * LARGEST_BYTES / sweep.rise.parts(factor, LARGEST_BYTES, sweep.large_Bps).time_s, most_Bps)
+    telling = [cell for cell in group.cells if cell[0] >= _TELLING_BYTES]
+    rise = sweep.rise if sweep is not None else _rise(group, constants)
+    if sweep is not None and not telling:
+        large_Bps = factor * LARGEST_BYTES / sweep.rise.parts(factor, LARGEST_BYTES, sweep.large_Bps).time_s
+    else:
+        # A sweep's own fit is mostly of smaller sizes: what large ones reached the largest says itself.
+        large_Bps = _solved(factor, *group.cells[-1], rise)
+    return min(large_Bps, most_Bps)
+
+
+def _rise(group: CellGroup, constants: PredictorConstants) -> Rise | None:
     try:
-        rise = rise_of(group.machine, group.nodes, group.collective, group.algorithm or "", constants)
+        return rise_of(group.machine, group.nodes, group.collective, group.algorithm or "", constants)
     except CannotTellError:
-        rise = None
-    telling = [cell for cell in group.cells if cell[0] >= _TELLING_BYTES] or list(group.cells[-1:])
-    return min(median(sorted(_solved(factor, size, rate, rise) for size, rate in telling)), most_Bps)
+        return None
 
 
 def _solved(factor: float, size_bytes: int, busbw_Bps: float, rise: Rise | None) -> float:
@@ -358,8 +410,9 @@ def with_intervals(constants: PredictorConstants, residuals: Sequence[Residual])
             scope = scope_of(residual.group.machine, residual.group.nodes)
             document = residual.group.document
             by[band_of(residual.size_bytes), call.kinship, scope, document].append(abs(ratio) / call.widened)
-    for band, scope, document, values in _calibrated(residuals):
-        by[band, "calibrated", scope, document] += values
+    for band, size_bytes in _CALIBRATING_BYTES.items():
+        for group, left in calibrated_by(residuals, size_bytes, band):
+            by[band, "calibrated", scope_of(group.machine, group.nodes), group.document].append(left)
     rows = tuple(
         HeldOut(
             band=band,
@@ -373,21 +426,19 @@ def with_intervals(constants: PredictorConstants, residuals: Sequence[Residual])
     return structs.replace(constants, left_out=rows)
 
 
-def _calibrated(residuals: Sequence[Residual]) -> Iterable[tuple[Band, Scope, str, list[float]]]:
-    """Yield what is left of a sweep in a band once it is shifted through its middle cell: of the others."""
-    sweeps: dict[tuple[int, str, Band], list[float]] = defaultdict(list)
-    groups: dict[int, CellGroup] = {}
+def calibrated_by(
+    residuals: Sequence[Residual], size_bytes: int, band: Band
+) -> Iterable[tuple[CellGroup, float]]:
+    """Yield what is left of each other cell of a band once the one of its sweep that is nearest to a size is known."""
+    sweeps: dict[int, list[tuple[Residual, PredictedCall, float]]] = defaultdict(list)
     for residual in residuals:
         if residual.call is not None and residual.log_ratio is not None and residual.group.is_fitted:
-            groups[id(residual.group)] = residual.group
-            sweeps[id(residual.group), residual.call.algorithm, band_of(residual.size_bytes)].append(residual.log_ratio)
-    for (place, _, band), ratios in sweeps.items():
-        if len(ratios) > 1:
-            group = groups[place]
-            middle = len(ratios) // 2
-            others = [ratio for at, ratio in enumerate(ratios) if at != middle]
-            left = [abs(ratio - ratios[middle]) for ratio in others]
-            yield band, scope_of(group.machine, group.nodes), group.document, left
+            sweeps[id(residual.group)].append((residual, residual.call, -residual.log_ratio))
+    for cells in sweeps.values():
+        known = min(cells, key=lambda cell: abs(math.log(cell[0].size_bytes / size_bytes)))
+        for residual, call, off in cells:
+            if residual is not known[0] and band_of(residual.size_bytes) == band:
+                yield residual.group, abs(off - shift_of(call, [known[1:]]))
 
 
 def _quantiles(values: Sequence[float]) -> tuple[float, ...]:

@@ -1,9 +1,9 @@
 """How far an interval of 90 % reaches: of documents that had no part in the constants, by kind of cell.
 
-What is left of a document is |ln(predicted / measured)| of its cells; documents count alike, each by its mean square.
-The mean over the documents of a class is drawn towards that of all documents, which counts as three more: a few of
-them may be alike by chance. A further document lies within Student's quantile times the root of that, if its logarithm
-scatters normally; of how many documents it is from the quantile knows.
+What is left of a document is the largest |ln(predicted / measured)| of its cells. Documents count alike, by its
+logarithm: they scatter as if that were normal, some a few times as far off as others. The mean of a class is drawn
+towards that of all documents of the band, which counts as three more: a few may be alike by chance. The interval holds
+all cells of a further document in four cases of five by Student's quantile, which is nine cells of ten or more.
 """
 
 import math
@@ -19,7 +19,10 @@ _MIDDLE_BYTES = 2**20
 _BANDS = {"large": "from 1 GiB on", "middle": "from 1 MiB on", "small": "below 1 MiB"}
 # All documents of a band count as so many of a class.
 _DRAWN = 3
-_UPPER = 0.95
+# Of further documents so many lie inside with all of their cells.
+_WHOLE = 0.8
+# No document is known better than this.
+_LEAST = 1e-3
 
 
 def band_of(size_bytes: int) -> Band:
@@ -38,21 +41,23 @@ def reach_of(left_out: Sequence[HeldOut], band: Band, kinship: Kinship, scope: S
     Raises CannotTellError where nothing of that band was left out.
     """
     rows = [row for row in left_out if row.band == band and (row.kinship == "calibrated") is (kinship == "calibrated")]
-    own = _scatters([row for row in rows if (row.kinship, row.scope) == (kinship, scope)])
-    wide = _scatters(rows)
+    own = _farthest([row for row in rows if (row.kinship, row.scope) == (kinship, scope)])
+    wide = _farthest(rows)
     if not wide:
         raise CannotTellError("no document of such sizes was left out of the fit: an interval cannot be told")
-    drawn = min(_DRAWN, len(wide))
-    count = len(own) + drawn
-    scatter = math.sqrt((math.fsum(own) + drawn * math.fsum(wide) / len(wide)) / count)
-    words = f"scatter of {counted(len(own), 'document')} ({scope}, {kinship})"
-    words += f", pooled with that of all {len(wide)} (weight {drawn}), each left out of the fit"
-    return student_quantile(_UPPER, count) * scatter, words
+    of_all = math.fsum(wide) / len(wide)
+    count = len(own) + _DRAWN
+    middle = (math.fsum(own) + _DRAWN * of_all) / count
+    freedom = max(1, len(wide) - 1)
+    spread = math.sqrt(math.fsum((each - of_all) ** 2 for each in wide) / freedom * (1 + 1 / count))
+    words = f"farthest cells of {counted(len(own), 'document')} ({scope}, {kinship})"
+    words += f", pooled with those of all {len(wide)} (weight {_DRAWN}), each left out of the fit"
+    return math.exp(middle + student_quantile(_WHOLE, freedom) * spread), words
 
 
-def _scatters(rows: Sequence[HeldOut]) -> list[float]:
-    """Return the mean square of each document."""
-    by: dict[str, list[float]] = {}
+def _farthest(rows: Sequence[HeldOut]) -> list[float]:
+    """Return the logarithm of the farthest cell of each document."""
+    by: dict[str, float] = {}
     for row in rows:
-        by.setdefault(row.document, []).extend(row.residuals)
-    return [math.fsum(value**2 for value in values) / len(values) for values in by.values()]
+        by[row.document] = max(by.get(row.document, _LEAST), *row.residuals)
+    return [math.log(value) for value in by.values()]

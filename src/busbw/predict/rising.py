@@ -1,11 +1,14 @@
 """How the time of a call rises with its size, before and after the pipeline is full.
 
-Within a node: T = a + f S/B + (S/B) (K B/S)^p, with K and p of sweeps, and a of sweeps or of NCCL's cost model.
-Between nodes: the least, over NCCL's protocols, of T = hops + (f S/B) / e, and what fills. e is the part of the bytes
-that is data: 4 of 8 in LL, 120 of 128 in LL128. Hops inside a node take what NCCL's cost model counts for them; one
-over the network takes that and what the network adds (fitted, and nothing for InfiniBand, for which NCCL's numbers
-were made). Rings fill in their steps; a tree takes 2 sqrt(d o f S/B) more, with d stages and o what a chunk costs in
-each besides its bytes: so much longer takes a pipeline of d stages with chunks of the best size.
+T = a + w + F, w = f S/B, and F what fills: 1/F = 1/K + 1/(s w). A pipeline takes K until it is full, whatever the size;
+of a call that is less than it holds no stage overlaps another, so it takes s times its bytes.
+Within a node K and s are of sweeps, and a is of sweeps or of NCCL's cost model.
+Between nodes: the least, over NCCL's protocols, of hops + w / e. e is the part of the bytes that is data: 4 of 8 in
+LL, 120 of 128 in LL128. Hops inside a node take what NCCL's cost model counts for them; one over the network takes that
+and what the network adds (fitted, and nothing for InfiniBand, for which NCCL's numbers were made). Rings fill in their
+steps. A tree fills as F = d h: d is the time of a byte through all stages, up and down (log2 N between nodes, each at
+the rate of the whole; and within a node a chain of its GPUs, or its switch), and h the bytes on their way,
+1/h = 1/(c R) + 1/S, with R a chunk of each channel and c fitted, near 1.
 """
 
 import math
@@ -26,6 +29,14 @@ _DATA = (0.5, 0.9375, 1.0)
 _PROTOCOLS = ("LL", "LL128", "Simple")
 # NCCL's cost model was made for this network.
 _MODELLED = "InfiniBand"
+_KIB = 2**10
+# What a tree sends at once on a channel, with Simple (src/device.h: eight slots of 4 MiB; src/enqueue.cc).
+_TREE_CHUNK_BYTES = 512 * _KIB
+_NVLS_TREE_CHUNK_BYTES = (128 * _KIB, 64 * _KIB)
+_FEW_NODES = 4
+# Channels: two for each NIC of a node; of NVLS those of one Hopper node.
+_CHANNELS = 2
+_NVLS_CHANNELS = 16
 # A pipeline that is not full costs at most as much again as the bytes themselves.
 _LEAST_LEFT = 0.5
 
@@ -55,15 +66,30 @@ class Parts:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Stages:
+    """The stages of a tree, up and down: how many are between nodes, and what a byte takes through those within one."""
+
+    between: float
+    within_s_per_byte: float
+    # What each holds.
+    held_bytes: float
+
+    def filling_s(self, size_bytes: float, rate_Bps: float) -> float:
+        """Return how long the pipeline fills, `rate_Bps` being how fast all nodes together get on."""
+        return (self.between / rate_Bps + self.within_s_per_byte) / (1 / self.held_bytes + 1 / size_bytes)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Rise:
     """How a call rises: ways of which the fastest is taken, and what fills."""
 
     ways: tuple[ProtocolTime, ...]
     # Of sweeps within one node; 0: none.
-    knee_s: float = 0.0
-    steepness: float = 1.0
-    # Four times the stages of the tree times what a chunk costs in each; 0: it is none.
-    tree_s: float = 0.0
+    full_s: float = 0.0
+    # How many times its bytes a call takes besides that is less than the pipeline holds.
+    slope: float = 0.0
+    # None: it is no tree.
+    stages: "Stages | None" = None
     words: tuple[str, ...] = ()
     documents: tuple[str, ...] = ()
 
@@ -71,10 +97,9 @@ class Rise:
         """Return what a call of a size takes, `whole_Bps` being the bus bandwidth of endless messages."""
         wire_s = factor * size_bytes / whole_Bps
         way = min(self.ways, key=lambda way: way.latency_s + wire_s / way.data)
-        filling_s = math.sqrt(self.tree_s * wire_s)
-        if self.knee_s:
-            bytes_s = size_bytes / whole_Bps
-            filling_s += bytes_s * (self.knee_s / bytes_s) ** self.steepness
+        filling_s = 1 / (1 / self.full_s + 1 / (self.slope * wire_s)) if self.full_s and self.slope else 0.0
+        if self.stages is not None:
+            filling_s += self.stages.filling_s(size_bytes, whole_Bps / factor)
         return Parts(latency_s=way.latency_s, wire_s=wire_s, flags_s=wire_s * (1 / way.data - 1), filling_s=filling_s)
 
     def endless_Bps(self, factor: float, large_Bps: float) -> float:
@@ -97,21 +122,21 @@ def rise_of(machine: MachineClass, nodes: int, collective: str, algorithm: str, 
     if groups_of(machine, nodes) == 1:
         return _within(machine, nodes, collective, algorithm, constants)
     hop = hop_of(machine, constants)
-    tree_s = 0.0
+    stages = None
     documents = hop.documents
     words = [_hop_words(hop, machine)]
     if algorithm in TREES:
         if constants.chunk is None:
             raise CannotTellError("no sweep of a tree between nodes is published")
-        tree_s = 4 * constants.chunk.chunk_s * stages_of(machine, nodes, algorithm)
+        stages = stages_of(machine, nodes, algorithm, constants.chunk.chunks)
         documents = (*documents, *constants.chunk.documents)
         words.append(
-            f"a chunk in each stage of a tree: {constants.chunk.chunk_s * 1e6:.0f} us besides its bytes, fitted "
-            f"({', '.join(constants.chunk.documents)})"
+            f"each stage of the tree holds {stages.held_bytes / 2**20:.1f} MiB, {constants.chunk.chunks:.2f} "
+            f"chunks of each channel, fitted ({', '.join(constants.chunk.documents)})"
         )
     return Rise(
         ways=ways_of(machine, nodes, collective, algorithm, hop.extra_s),
-        tree_s=tree_s,
+        stages=stages,
         words=tuple(words),
         documents=tuple(dict.fromkeys(documents)),
     )
@@ -139,9 +164,25 @@ def _hop_words(hop: NetworkHop, machine: MachineClass) -> str:
     return f"a hop over the network: {hop.extra_s * 1e6:.0f} us more, fitted ({of}; {', '.join(hop.documents)})"
 
 
-def stages_of(machine: MachineClass, nodes: int, algorithm: str) -> float:
-    """Return through how many stages a chunk goes up: the chain of a node's GPUs, or its switch there and back."""
-    return (2 if algorithm == "nvlstree" else machine.rates.gpus - 1) + math.log2(max(2, nodes))
+def stages_of(machine: MachineClass, nodes: int, algorithm: str, chunks: float) -> Stages:
+    """Return through what a chunk goes, up and down, each stage holding so many of each channel."""
+    # The chain of a node's GPUs, or its switch.
+    within = 1 if algorithm == "nvlstree" else machine.rates.gpus - 1
+    link = machine.rates.nvlink or machine.rates.slot
+    return Stages(
+        between=2 * math.log2(max(2, nodes)),
+        within_s_per_byte=2 * within / link.rate_Bps if link is not None else 0.0,
+        held_bytes=chunks * _round_bytes(machine, nodes, algorithm),
+    )
+
+
+def _round_bytes(machine: MachineClass, nodes: int, algorithm: str) -> float:
+    """Return what all channels of a tree send at once: a chunk each, and of NVLSTree one for each GPU of a node."""
+    gpus = machine.rates.gpus
+    if algorithm == "nvlstree":
+        chunk_bytes = _NVLS_TREE_CHUNK_BYTES[nodes >= _FEW_NODES]
+        return _NVLS_CHANNELS * gpus * chunk_bytes
+    return _CHANNELS * max(1, min(machine.rates.ports or 1, gpus)) * _TREE_CHUNK_BYTES
 
 
 def network_hops(nodes: int, collective: str, algorithm: str) -> int:
@@ -190,8 +231,8 @@ def _within(machine: MachineClass, nodes: int, collective: str, algorithm: str, 
     latency_s, words = _latency(machine, nodes, collective, algorithm, curve)
     return Rise(
         ways=(ProtocolTime(protocol="", latency_s=latency_s, data=1.0),),
-        knee_s=curve.knee_s,
-        steepness=curve.steepness,
+        full_s=curve.full_s,
+        slope=curve.slope,
         words=(_curve_words(curve), *words),
         documents=curve.documents,
     )
@@ -224,6 +265,6 @@ def _latency(
 def _curve_words(curve: RiseCurve) -> str:
     of = " ".join(each for each in (curve.algorithm, curve.generation) if each is not None) or "one node"
     return (
-        f"rise with size: {curve.latency_s * 1e6:.0f} us, knee {curve.knee_s * 1e6:.1f} us, steepness "
-        f"{curve.steepness:.2f}, fitted ({of}; {', '.join(curve.documents)})"
+        f"rise with size: {curve.latency_s * 1e6:.0f} us, {curve.full_s * 1e6:.0f} us until the pipeline is full, "
+        f"{1 + curve.slope:.1f} times their bytes for small ones, fitted ({of}; {', '.join(curve.documents)})"
     )

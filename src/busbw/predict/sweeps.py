@@ -1,6 +1,7 @@
 """Sweeps of published cells, and what one of them tells alone: its bandwidth for very large messages, and how it rises.
 
-Within a node that is a curve (`rising`); between nodes what a hop over the network and, for trees, a chunk take.
+Within a node that is a curve (`rising`); between nodes what a hop over the network takes and, for trees, how much of
+its chunks a stage holds.
 """
 
 import math
@@ -16,9 +17,8 @@ from busbw.stats.curves import Curve, fit
 # A sweep of so many sizes tells a curve, if it reaches this size.
 _LEAST_SIZES = 8
 _LEAST_REACH_BYTES = 2**24
-# Steeper, and a smaller message would take longer than a larger one.
-_STEEPEST = 1.0
-_FLATTEST = 0.05
+# More times its bytes no sweep of small calls takes.
+_STEEPEST = 100.0
 # The logarithm of a time, in seconds, that nothing passes.
 _NOTHING = math.log(1e-9)
 _MOST = 60.0
@@ -63,11 +63,11 @@ class FittedSweep:
     large_Bps: float
     rise: Rise
     latency_s: float = 0.0
-    knee_s: float = 0.0
-    steepness: float = 0.0
+    full_s: float = 0.0
+    slope: float = 0.0
     hop_s: float = 0.0
     # 0: no tree.
-    chunk_s: float = 0.0
+    chunks: float = 0.0
 
 
 def sweep_of(group: CellGroup) -> FittedSweep | None:
@@ -86,26 +86,26 @@ def _within(group: CellGroup) -> FittedSweep | None:
     """Return the curve of a sweep within a node."""
     most_Bps = max(rate for _, rate in group.cells)
     smallest_s = group.factor * group.cells[0][0] / group.cells[0][1]
-    start = (math.log(1.1 * most_Bps), math.log(1e-4), math.log(0.6), math.log(max(smallest_s, 1e-6)))
+    start = (math.log(1.1 * most_Bps), math.log(5e-5), math.log(2.0), math.log(max(smallest_s, 1e-6)))
     # All of it is open; without what fills where that does not determine it.
     values = _fitted(group, start, (0, 1, 2, 3)) or _fitted(group, start, (0, 3))
     if values is None:
         return None
-    rate, knee, steepness, latency = (math.exp(value) for value in values)
-    if rate > 2 * most_Bps or steepness < _FLATTEST:
+    rate, full, slope, latency = (math.exp(value) for value in values)
+    if rate > 2 * most_Bps:
         return None
     return FittedSweep(
         group=group,
         large_Bps=rate,
-        rise=Rise(ways=(ProtocolTime(protocol="", latency_s=latency, data=1.0),), knee_s=knee, steepness=steepness),
+        rise=Rise(ways=(ProtocolTime(protocol="", latency_s=latency, data=1.0),), full_s=full, slope=slope),
         latency_s=latency,
-        knee_s=knee,
-        steepness=steepness,
+        full_s=full,
+        slope=slope,
     )
 
 
 def _fitted(group: CellGroup, start: tuple[float, ...], free: tuple[int, ...]) -> tuple[float, ...] | None:
-    """Return the logarithms of B, knee, steepness and latency with those of `free` fitted; None: none can be."""
+    """Return the logarithms of B, K, slope and latency with those of `free` fitted; None: none can be."""
     held = list(start)
     if 1 not in free:
         held[1] = _NOTHING
@@ -132,21 +132,16 @@ def _filled(held: Sequence[float], free: Sequence[int], values: Sequence[float])
 
 
 def _curve(factor: float) -> Curve:
-    """Return log busbw and its derivatives by the logarithms of B, knee, steepness and latency."""
+    """Return log busbw and its derivatives by the logarithms of B, K, slope and latency."""
 
     def curve(size_bytes: float, values: Sequence[float]) -> tuple[float, tuple[float, ...]]:
-        rate, knee, steepness, latency = (math.exp(min(max(value, -_MOST), _MOST)) for value in values)
-        bytes_s = size_bytes / rate
-        wire = factor * bytes_s
-        power = min(max(steepness * math.log(max(knee / bytes_s, 1e-300)), -200.0), 200.0)
-        filling = bytes_s * math.exp(power)
+        rate, full, slope, latency = (math.exp(min(max(value, -_MOST), _MOST)) for value in values)
+        wire = factor * size_bytes / rate
+        filling = 1 / (1 / full + 1 / (slope * wire))
+        # Of the whole, what the bytes and what K decide.
+        by_bytes, by_full = filling**2 / (slope * wire), filling**2 / full
         total = latency + wire + filling
-        slopes = [
-            (wire + filling * (1 - steepness)) / total,
-            -filling * steepness / total,
-            -filling * power / total,
-            -latency / total,
-        ]
+        slopes = [(wire + by_bytes) / total, -by_full / total, -by_bytes / total, -latency / total]
         return math.log(factor * size_bytes / total), tuple(slopes)
 
     return curve
@@ -155,7 +150,7 @@ def _curve(factor: float) -> Curve:
 def _between(group: CellGroup, algorithm: str) -> FittedSweep | None:
     most_Bps = max(rate for _, rate in group.cells)
     as_tree = algorithm in TREES
-    start = [math.log(1.05 * most_Bps), math.log(3e-5), *([math.log(2e-5)] if as_tree else [])]
+    start = [math.log(1.05 * most_Bps), math.log(3e-5), *([0.0] if as_tree else [])]
     found = fit(_hops(group, algorithm), _points(group), start)
     if found is not None and math.exp(found.parameters[0]) <= 1.5 * most_Bps:
         values = found.parameters
@@ -165,16 +160,16 @@ def _between(group: CellGroup, algorithm: str) -> FittedSweep | None:
         values = (start[0], *found.parameters) if found is not None else ()
     if not values:
         return None
-    rate, hop, chunk = (*(math.exp(value) for value in values), 0.0)[:3]
+    rate, hop, chunks = (*(math.exp(value) for value in values), 0.0)[:3]
     return FittedSweep(
         group=group,
         large_Bps=rate,
         rise=Rise(
             ways=ways_of(group.machine, group.nodes, group.collective, algorithm, hop),
-            tree_s=4 * chunk * stages_of(group.machine, group.nodes, algorithm),
+            stages=stages_of(group.machine, group.nodes, algorithm, chunks) if as_tree else None,
         ),
         hop_s=hop,
-        chunk_s=chunk,
+        chunks=chunks,
     )
 
 
@@ -192,17 +187,21 @@ def _hops(group: CellGroup, algorithm: str) -> Curve:
     """Return log busbw and its derivatives by the logarithms of B, hop and, for a tree, chunk."""
     ways = ways_of(group.machine, group.nodes, group.collective, algorithm, 0.0)
     hops = network_hops(group.nodes, group.collective, algorithm)
-    factor, stages = group.factor, stages_of(group.machine, group.nodes, algorithm)
+    factor = group.factor
 
     def curve(size_bytes: float, values: Sequence[float]) -> tuple[float, tuple[float, ...]]:
         rate, hop, *chunks = (math.exp(min(max(value, -_MOST), _MOST)) for value in values)
         wire = factor * size_bytes / rate
         way = min(ways, key=lambda way: way.latency_s + wire / way.data)
-        filling = math.sqrt(4 * stages * chunks[0] * wire) if chunks else 0.0
+        stages = stages_of(group.machine, group.nodes, algorithm, chunks[0]) if chunks else None
+        filling = stages.filling_s(size_bytes, rate / factor) if stages is not None else 0.0
         total = way.latency_s + hops * hop + wire / way.data + filling
-        slopes = [(wire / way.data + filling / 2) / total, -hops * hop / total]
-        if chunks:
-            slopes.append(-filling / 2 / total)
+        slopes = [wire / way.data / total, -hops * hop / total]
+        if stages is not None:
+            # Of the filling, what goes with 1/B, and what the bytes that a stage holds decide.
+            by_rate = stages.between / (stages.between + stages.within_s_per_byte * rate / factor)
+            slopes[0] += filling * by_rate / total
+            slopes.append(-filling * size_bytes / (size_bytes + stages.held_bytes) / total)
         return math.log(factor * size_bytes / total), tuple(slopes)
 
     return curve

@@ -15,7 +15,7 @@ from busbw.base.collectives import COLLECTIVES
 from busbw.base.text import counted
 from busbw.facts.predictor import predictor_constants
 from busbw.model.predict.prediction import SimulatedCall
-from busbw.predict.closed import bounds_of, large_Bps, own_s_per_byte, share_of
+from busbw.predict.closed import bounds_of, large_Bps, own_part_of, own_s, share_of
 from busbw.predict.machines import CannotTellError, MachineClass, groups_of
 from busbw.predict.rising import LARGEST_BYTES, rise_of
 from busbw.predict.schedules.description import Schedule
@@ -160,12 +160,10 @@ def lane_of(machine: MachineClass, nodes: int, collective: str, algorithm: str, 
     constants, ranks = predictor_constants(), machine.rates.gpus * nodes
     rise = rise_of(machine, nodes, collective, algorithm, constants)
     latency_s = rise.parts(COLLECTIVES[collective].factor(ranks), size_bytes, reached.most_Bps).latency_s
-    own_s = 0.0
-    if groups_of(machine, nodes) == 1:
-        own_s = own_s_per_byte(machine, collective, algorithm, constants) * size_bytes / ranks
+    own = own_part_of(machine, collective, algorithm, constants) if groups_of(machine, nodes) == 1 else None
     return Lane(
         rates=_with_latency(reached, latency_s * reached.per_chunk),
-        once_s=latency_s * (1 - reached.per_chunk) + own_s,
+        once_s=latency_s * (1 - reached.per_chunk) + own_s(own, size_bytes, ranks),
     )
 
 

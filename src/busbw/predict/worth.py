@@ -75,8 +75,8 @@ def _inputs(
         True,
         lambda factor: call.busbw_Bps * call.time_s / (call.time_s + (factor - 1) * call.latency_s),
     )
-    yield "cost of a chunk in a tree", True, lambda factor: again(machine, _with_chunk(constants, factor))
-    yield "knee of the rise in a node", True, lambda factor: again(machine, _with_knee(constants, factor))
+    yield "what a stage of a tree holds", True, lambda factor: again(machine, _with_chunk(constants, factor))
+    yield "filling of the pipeline in a node", True, lambda factor: again(machine, _with_full(constants, factor))
     yield "cost of a rank's own part", True, lambda factor: again(machine, _with_own(constants, factor))
 
 
@@ -101,11 +101,11 @@ def _with_rate(machine: MachineClass, field: str, factor: float) -> MachineClass
 def _with_chunk(constants: PredictorConstants, factor: float) -> PredictorConstants:
     if constants.chunk is None:
         return constants
-    return structs.replace(constants, chunk=structs.replace(constants.chunk, chunk_s=constants.chunk.chunk_s * factor))
+    return structs.replace(constants, chunk=structs.replace(constants.chunk, chunks=constants.chunk.chunks * factor))
 
 
-def _with_knee(constants: PredictorConstants, factor: float) -> PredictorConstants:
-    curves = tuple(structs.replace(curve, knee_s=curve.knee_s * factor) for curve in constants.curve)
+def _with_full(constants: PredictorConstants, factor: float) -> PredictorConstants:
+    curves = tuple(structs.replace(curve, full_s=curve.full_s * factor) for curve in constants.curve)
     return structs.replace(constants, curve=curves)
 
 

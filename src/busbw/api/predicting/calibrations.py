@@ -13,14 +13,17 @@ from msgspec import structs
 
 from busbw.api.verdicts import Opened, OpenedRun, open_results, opened_series
 from busbw.base.errors import InputError
+from busbw.facts.platforms import all_platforms, platforms_called_in
 from busbw.judge.explaining.known_machine import KnownMachine
 from busbw.judge.explaining.series import Series
+from busbw.machine.capture.sites import site_files
 from busbw.machine.named import platform
 from busbw.predict.calibrating import AskedCells, Calibration, calibration_of
 from busbw.predict.cells import read_cells
 from busbw.predict.closed import bounds_of
 from busbw.predict.machines import CannotTellError, MachineClass, machine_of
 from busbw.predict.sweeps import CellGroup
+from busbw.predict.worded import worded_machine
 from busbw.store import imports
 from busbw.store.files import read_bounded
 
@@ -48,7 +51,8 @@ def calibration(path: Path, asked: CalibratedMachine, cells: AskedCells) -> Cali
     """
     where = str(path)
     if path.suffix == _TABLE:
-        table = read_cells(read_bounded(path, most_bytes=CELLS_BYTES, kind="a table of cells"), where, table_machine)
+        raw = read_bounded(path, most_bytes=CELLS_BYTES, kind="a table of cells")
+        table = read_cells(raw, where, table_machine, table_words)
         found = calibration_of(table.groups, asked.machine, cells, where)
         return replace(found, words=(*found.words, *table.left_out)) if table.left_out else found
     with open_results((where,)) as result:
@@ -74,6 +78,15 @@ def calibration(path: Path, asked: CalibratedMachine, cells: AskedCells) -> Cali
 def table_machine(name: str, gpus: int) -> MachineClass:
     """Return a platform with so many GPUs of each node, as rows of tables name it."""
     return machine_of(platform(name).platform, gpus=gpus)
+
+
+@cache
+def table_words(words: str, gpus: int, nodes: int) -> MachineClass:
+    """Return the machine that a row of a table words, with so many GPUs a node. Raises InputError where it does not."""
+    site = site_files()
+    return worded_machine(
+        words, gpus=gpus, nodes=nodes, named=platforms_called_in(words, site), platforms=all_platforms(site)
+    )
 
 
 def _platform_of(result: Opened) -> str | None:

@@ -29,14 +29,17 @@ class LinkShare(Value, frozen=True, kw_only=True):
 
 
 class RiseCurve(Value, frozen=True, kw_only=True):
-    """How the time of one call within a node rises with its size: T = latency + f S/B + (S/B) (knee B/S)^steepness."""
+    """How the time of one call within a node rises with its size: T = latency + w + 1/(1/full + 1/(slope w)), w = f S/B.
+
+    Large messages take `full` to fill the pipeline; small ones `slope` times their bytes, as no stage overlaps another.
+    """
 
     # As `chain` for rooted collectives; None: any.
     algorithm: str | None = None
     generation: str | None = None
     latency_s: float
-    knee_s: float
-    steepness: float
+    full_s: float
+    slope: float
     documents: tuple[str, ...]
 
 
@@ -52,17 +55,22 @@ class NetworkHop(Value, frozen=True, kw_only=True):
 
 
 class ChunkCost(Value, frozen=True, kw_only=True):
-    """What a chunk costs at each stage of a tree over nodes, beside its bytes."""
+    """How much each stage of a tree over nodes holds while it fills, of what its channels' chunks are together."""
 
-    chunk_s: float
+    chunks: float
     documents: tuple[str, ...]
 
 
 class OwnPart(Value, frozen=True, kw_only=True):
-    """What its own S/n of the data costs a rank of a ring within a node: it is written, and crosses no link."""
+    """What its own S/n of the data costs a rank of a ring within a node: it is written, and crosses no link.
+
+    A byte of it costs s_per_byte (S / 1 GiB)^-growth.
+    """
 
     collective: str
+    # At 1 GiB.
     s_per_byte: float
+    growth: float
     documents: tuple[str, ...]
 
 
