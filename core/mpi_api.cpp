@@ -98,6 +98,7 @@ MpiApi<Handle> find_mpi(const std::string& module) {
     lookup.find(mpi.ireduce_scatter_block, "MPI_Ireduce_scatter_block");
     lookup.find(mpi.ialltoall, "MPI_Ialltoall");
     lookup.find(mpi.test, "MPI_Test");
+    lookup.find(mpi.testall, "MPI_Testall");
     lookup.find(mpi.waitall, "MPI_Waitall");
     lookup.find(mpi.barrier, "MPI_Barrier");
     lookup.find(mpi.op_create, "MPI_Op_create");

@@ -43,6 +43,7 @@ struct MpiApi {
     int (*ireduce_scatter_block)(const void*, void*, int, Handle, Handle, Handle, Handle*);
     int (*ialltoall)(const void*, int, Handle, void*, int, Handle, Handle, Handle*);
     int (*test)(Handle*, int*, void*);
+    int (*testall)(int, Handle*, int*, void*);
     int (*waitall)(int, Handle*, void*);
     int (*barrier)(Handle);
     int (*op_create)(reduction*, int, Handle*);

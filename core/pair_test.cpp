@@ -44,23 +44,44 @@ class PairTester<Handle>::Turn {
 
     // Whether it is done; false: its time is over.
     bool done(Handle& request) {
-        for (std::uint64_t asked = 0;; ++asked) {
-            int flag = 0;
-            check(*mpi_, mpi_->test(&request, &flag, status_.data()), "MPI_Test");
-            if (flag != 0) [[likely]] {
-                return true;
-            }
-            if (asked >= patient_questions) {
-                if (asked % questions_a_look == 0 && wall_clock() > ends_) {
-                    samples_.gave_up = true;
-                    return false;
-                }
-                sched_yield();
-            }
-        }
+        return answered([&](int& flag) { check(*mpi_, mpi_->test(&request, &flag, status_.data()), "MPI_Test"); });
     }
-    bool done(std::span<Handle> requests) {
-        return std::ranges::all_of(requests, [this](Handle& request) { return done(request); });
+    // The same of two requests or more. The last is mostly the last to be done: it is asked alone, and then all of them
+    // in one call, as a question for each message takes as long as the message.
+    bool done(std::span<Handle> requests) { return done(requests.back()) && all_done(requests); }
+    // The same in one call for all of them, each time: of a few.
+    bool all_done(std::span<Handle> requests) {
+        const int count = static_cast<int>(requests.size());
+        return answered([&](int& flag) {
+            check(*mpi_, mpi_->testall(count, requests.data(), &flag, tester_->statuses_.data()), "MPI_Testall");
+        });
+    }
+
+    // Round trips of the rank that begins, over a request to send and one to receive. What can be done while a message
+    // is under way is done then: the next receive, and the end of the send. Returns whether all came back in time.
+    bool call(std::uint64_t trips, std::span<Handle> both) {
+        bool whole = true;
+        for (std::uint64_t trip = 0; whole && trip < trips; ++trip) {
+            send(both[0]);
+            receive(both[1]);
+            whole = all_done(both);
+        }
+        return whole;
+    }
+    // The same of the other rank.
+    bool answer(std::uint64_t trips, std::span<Handle> both) {
+        receive(both[1]);
+        bool whole = done(both[1]);
+        for (std::uint64_t trip = 1; whole && trip < trips; ++trip) {
+            send(both[0]);
+            receive(both[1]);
+            whole = all_done(both);
+        }
+        if (whole) {
+            send(both[0]);
+            whole = done(both[0]);
+        }
+        return whole;
     }
 
     // Notes a sample, but for the first. Returns whether another is wanted.
@@ -78,6 +99,24 @@ class PairTester<Handle>::Turn {
     [[nodiscard]] PairSamples taken() && { return std::move(samples_); }
 
    private:
+    // Asks until the answer is yes; false: the time is over.
+    template <class Ask>
+    bool answered(Ask&& ask) {
+        for (std::uint64_t asked = 0;; ++asked) {
+            int flag = 0;
+            ask(flag);
+            if (flag != 0) [[likely]] {
+                return true;
+            }
+            if (asked >= patient_questions) {
+                if (asked % questions_a_look == 0 && wall_clock() > ends_) {
+                    samples_.gave_up = true;
+                    return false;
+                }
+                sched_yield();
+            }
+        }
+    }
     void begin_send(const void* from, std::size_t size, Handle& request) {
         check(*mpi_,
               mpi_->isend(from, static_cast<int>(size), tester_->byte_, task_->peer, task_->tag, tester_->communicator_,
@@ -105,7 +144,13 @@ class PairTester<Handle>::Turn {
 template <class Handle>
 PairTester<Handle>::PairTester(const MpiApi<Handle>& mpi, Handle communicator, Handle byte, std::span<std::byte> send,
                                std::span<std::byte> receive, std::size_t window)
-    : mpi_{&mpi}, communicator_{communicator}, byte_{byte}, send_{send}, receive_{receive}, requests_(2 * window + 2) {
+    : mpi_{&mpi},
+      communicator_{communicator},
+      byte_{byte},
+      send_{send},
+      receive_{receive},
+      requests_(2 * window + 2),
+      statuses_(requests_.size()) {
     if (window == 0) {
         throw std::invalid_argument("a pair needs a message at a time");
     }
@@ -114,8 +159,9 @@ PairTester<Handle>::PairTester(const MpiApi<Handle>& mpi, Handle communicator, H
 template <class Handle>
 PairSamples PairTester<Handle>::ping_pong(const PairTask& task, const Heartbeat& beat) {
     Turn turn{*this, task, beat, false};
-    Handle& out = requests_[0];
-    Handle& in = requests_[1];
+    const std::span<Handle> both{requests_.data(), 2};
+    Handle& out = both[0];
+    Handle& in = both[1];
     std::uint64_t trips = task.calls;
     while (true) {
         // How many round trips follow; none: the end.
@@ -130,21 +176,8 @@ PairSamples PairTester<Handle>::ping_pong(const PairTask& task, const Heartbeat&
                 break;
             }
         }
-        bool whole = true;
         const nanoseconds start = wall_clock();
-        for (std::uint64_t trip = 0; whole && trip < trips; ++trip) {
-            turn.receive(in);
-            if (task.leads) {
-                turn.send(out);
-                whole = turn.done(in) && turn.done(out);
-            } else {
-                whole = turn.done(in);
-                if (whole) {
-                    turn.send(out);
-                    whole = turn.done(out);
-                }
-            }
-        }
+        const bool whole = task.leads ? turn.call(trips, both) : turn.answer(trips, both);
         const nanoseconds end = wall_clock();
         if (!whole) {
             break;
@@ -160,7 +193,8 @@ template <class Handle>
 PairSamples PairTester<Handle>::one_way(const PairTask& task, const Heartbeat& beat) {
     Turn turn{*this, task, beat, true};
     const std::span<Handle> window{requests_.data(), task.calls};
-    Handle& word = requests_[task.calls];
+    const std::span<Handle> window_and_word{requests_.data(), task.calls + 1};
+    Handle& word = window_and_word.back();
     const auto receive_all = [&] { std::ranges::for_each(window, [&](Handle& each) { turn.receive(each); }); };
     if (task.leads) {
         // The first word says that the partner is there, each other one whether it wants another window.
@@ -170,7 +204,8 @@ PairSamples PairTester<Handle>::one_way(const PairTask& task, const Heartbeat& b
             const nanoseconds start = wall_clock();
             turn.hear(word);
             std::ranges::for_each(window, [&](Handle& each) { turn.send(each); });
-            goes_on = turn.done(window) && turn.done(word);
+            // While the messages are under way, the sends are asked for.
+            goes_on = turn.all_done(window) && turn.done(word);
             if (goes_on) {
                 turn.keep(start, wall_clock());
                 goes_on = turn.heard() != 0;
@@ -178,19 +213,20 @@ PairSamples PairTester<Handle>::one_way(const PairTask& task, const Heartbeat& b
         }
         return std::move(turn).taken();
     }
-    // Who receives decides: its receives are posted before it asks for the next window.
-    receive_all();
-    bool goes_on = true;
+    // Who receives decides, and posts its receives while its word is under way: before a message can come back.
     turn.say(1, word);
+    receive_all();
     nanoseconds start = wall_clock();
-    while (turn.done(word) && goes_on && turn.done(window)) {
+    while (turn.done(window.back()) && turn.all_done(window_and_word)) {
         const nanoseconds end = wall_clock();
-        goes_on = turn.keep(start, end);
+        const bool goes_on = turn.keep(start, end);
         start = end;
-        if (goes_on) {
-            receive_all();
-        }
         turn.say(goes_on ? 1 : 0, word);
+        if (!goes_on) {
+            turn.done(word);
+            break;
+        }
+        receive_all();
     }
     return std::move(turn).taken();
 }
@@ -200,6 +236,7 @@ PairSamples PairTester<Handle>::both_ways(const PairTask& task, const Heartbeat&
     Turn turn{*this, task, beat, true};
     const std::span<Handle> out{requests_.data(), task.calls};
     const std::span<Handle> in{requests_.data() + task.calls, task.calls};
+    const std::span<Handle> out_and_in{requests_.data(), 2 * task.calls};
     Handle& said = requests_[2 * task.calls];
     Handle& heard = requests_[2 * task.calls + 1];
     const auto receive_all = [&] { std::ranges::for_each(in, [&](Handle& each) { turn.receive(each); }); };
@@ -230,7 +267,7 @@ PairSamples PairTester<Handle>::both_ways(const PairTask& task, const Heartbeat&
         }
         const nanoseconds start = wall_clock();
         std::ranges::for_each(out, [&](Handle& each) { turn.send(each); });
-        if (!turn.done(out) || !turn.done(in)) {
+        if (!turn.done(out_and_in)) {
             break;
         }
         const bool more = turn.keep(start, wall_clock());

@@ -62,6 +62,7 @@ class PairTester {
     std::span<std::byte> send_;
     std::span<std::byte> receive_;
     std::vector<Handle> requests_;
+    std::vector<status_space> statuses_;
     // What the ranks of a pair tell each other: round trips to come, or whether to go on.
     std::uint64_t said_ = 0;
     std::uint64_t heard_ = 0;

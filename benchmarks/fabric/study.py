@@ -28,6 +28,7 @@ from busbw.fabric.simulation import (
     drawn_faults,
     made_places,
 )
+from busbw.facts.pair_noise import stored_noise
 from busbw.stats.distributions import normal_quantile
 
 # What an answer to a fault may be called. Latencies have no direction: there a NIC of one direction is its node.
@@ -137,6 +138,8 @@ class Setting:
     nodes: int = 64
     metric: Metric = "bandwidth"
     sigma: float = 0.02
+    # Stored noise that takes the place of all of that; None: none does.
+    stored: str | None = None
     # Sweeps are cut off after so many rounds; None: none is.
     cut: int | None = None
     # Beside a tournament with rules, and bisection.
@@ -145,7 +148,7 @@ class Setting:
     def __str__(self) -> str:
         """Return the setting as the heading of a table has it."""
         cut = "" if self.cut is None else f", cut off after {self.cut} rounds"
-        return f"{self.topology}, {self.nodes} nodes, {self.metric}, noise {self.sigma}{cut}"
+        return f"{self.topology}, {self.nodes} nodes, {self.metric}, noise {self.stored or self.sigma}{cut}"
 
 
 @dataclass
@@ -205,7 +208,8 @@ def case(setting: Setting, kind: FaultKind, places: Places, seed: int, score: Sc
     """Run one case and add it to the score. Raises InputError where the fabric has no such fault."""
     draws = random.Random(seed)  # noqa: S311 - a simulation
     faults = drawn_faults(kind, places, draws)
-    noise = Noise(sigma=setting.sigma)
+    drawn = () if setting.stored is None else stored_noise()[setting.stored][setting.metric].drawn
+    noise = Noise(sigma=setting.sigma, drawn=drawn)
     fabric = Simulated(
         topology=setting.topology, places=places, faults=faults, noise=noise, metric=setting.metric, draws=draws
     )
@@ -245,12 +249,13 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=1000, help="seed of the first case")
     parser.add_argument("--seconds", type=float, default=60, help="for each fault, at most")
     parser.add_argument("--sigma", type=float, default=0.02)
+    parser.add_argument("--noise", choices=list(stored_noise()), help="stored noise in place of the assumed")
     parser.add_argument("--fault", choices=FAULTS, action="append")
     parser.add_argument("--cut", type=int, help="judge what a sweep measured in so many rounds")
     parser.add_argument("--peers", action="store_true", help="beside a tournament with the 93 %% rule")
     asked = parser.parse_args()
     setting = Setting(topology=asked.topology, nodes=asked.nodes, metric=asked.metric, sigma=asked.sigma,
-                      cut=asked.cut, peers=asked.peers)  # fmt: skip
+                      stored=asked.noise, cut=asked.cut, peers=asked.peers)  # fmt: skip
     places = made_places(asked.topology, asked.nodes)
     print(setting)
     for kind in asked.fault or FAULTS:

@@ -137,11 +137,27 @@ int post_test(Handle* request, int* flag, void*) {
     return 0;
 }
 
+// All or none, as MPI has it: requests are over for good only where all of them are.
+int post_testall(int count, Handle* requests, int* flag, void*) {
+    *flag = 1;
+    for (int at = 0; at < count; ++at) {
+        if (requests[at] != nullptr) {
+            const auto& [desk, what] = *static_cast<std::pair<Desk*, void*>*>(requests[at]);
+            *flag &= desk->post->is_over(desk->rank, what) ? 1 : 0;
+        }
+    }
+    if (*flag != 0) {
+        std::fill_n(requests, count, nullptr);
+    }
+    return 0;
+}
+
 MpiApi<Handle> post_mpi() {
     MpiApi<Handle> mpi{};
     mpi.isend = post_send;
     mpi.irecv = post_receive;
     mpi.test = post_test;
+    mpi.testall = post_testall;
     return mpi;
 }
 

@@ -10,8 +10,10 @@ import pytest
 
 from busbw.api.sweeping.fabrics import FabricRequest, judge_fabric
 from busbw.base.errors import InputError
-from busbw.fabric.places import PairTest
-from busbw.fabric.simulation import noise_of
+from busbw.fabric.places import Metric, PairTest
+from busbw.fabric.simulation import FaultKind, noise_of
+from busbw.facts.pair_noise import stored_noise
+from busbw.model.fabric import METRICS
 
 
 def repeats(pairs: int, times: int, sigma: float, *, bad: float = 1.0) -> Iterator[PairTest]:
@@ -82,3 +84,43 @@ def test_results_without_repeats_and_results_that_are_not_there_are_refused(tabl
         judge_fabric(simulated("nosuch"))
     with pytest.raises(InputError, match="of a stored sweep or of a file"):
         judge_fabric(simulated("-"))
+
+
+def stored(name: str, *, metric: Metric = "bandwidth", fault: FaultKind = "node") -> FabricRequest:
+    return FabricRequest(topology="fat-tree-2", nodes=64, fault=fault, seed=5, noise=name, metric=metric)
+
+
+@pytest.mark.parametrize(
+    ("name", "metric"), [(name, metric) for name, kinds in stored_noise().items() for metric in kinds]
+)
+def test_what_is_stored_is_centred_scatters_and_says_where_it_was_measured(name: str, metric: str) -> None:
+    noise = stored_noise()[name][metric]
+    assert metric in METRICS
+    assert len(noise.drawn) >= 20
+    assert abs(statistics.fmean(noise.drawn)) < 1e-4
+    assert 0.001 < statistics.pstdev(noise.drawn) < 0.2
+    assert tuple(sorted(noise.residuals)) == noise.residuals
+    page = Path(__file__).parents[2] / noise.source.split(",")[0]
+    assert page.is_file(), noise.source
+
+
+def test_stored_noise_is_drawn_by_name_and_named_in_the_title() -> None:
+    calm = judge_fabric(stored("lab-tcp")).report
+    assert [each.kind for each in calm.answers] == ["node"]
+    assert "noise of 336 repeated tests (lab-tcp: MPI over TCP" in calm.title
+    assert judge_fabric(stored("lab-tcp", fault="none")).report.answers == ()
+    # Its tests lie further apart.
+    busy = judge_fabric(stored("lab-tcp-busy", fault="none")).report
+    assert busy.noise > 2 * calm.noise
+
+
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        (stored("nosuch"), "no noise nosuch is stored: lab-tcp"),
+        (stored("lab-tcp", metric="latency"), "of lab-tcp noise of bandwidth is stored, not of latency"),
+    ],
+)
+def test_noise_that_is_not_stored_is_refused(request_: FabricRequest, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        judge_fabric(request_)

@@ -93,6 +93,8 @@ _OWN: tuple[click.Parameter, ...] = (
     _option("--fault", type=click.Choice(_FAULTS), default="none", show_default=True, group="simulation",
             help="What is bad in it."),
     _option("--effect", type=float, metavar="PERCENT", group="simulation", help="How much slower [default: by fault]."),
+    _option("--noise", metavar="NAME", group="simulation",
+            help="Values scatter as in a sweep that was measured and is stored by name, such as lab-tcp."),
     _option("--noise-from", metavar="RESULTS", group="simulation",
             help="Values scatter as repeated tests do in a stored sweep or a table."),
     _option("--full", is_flag=True, group="simulation", help="Every pair once instead of five random rounds."),
@@ -160,8 +162,9 @@ def _check_together(given: Mapping[str, Any], *, is_measured: bool) -> None:
         raise InputError("--rounds is of a sweep: what was measured has its rounds", hint="leave --rounds out")
     if is_measured and given["topology"] is not None:
         raise InputError("--simulate measures nothing: --hosts and --over nccl are not for it", hint="leave one out")
-    if given["noise_from"] is not None and given["topology"] is None:
-        raise InputError("--noise-from is of a simulation", where="--noise-from", hint="--simulate fat-tree-2")
+    for option, field in (("--noise", "noise"), ("--noise-from", "noise_from")):
+        if given[field] is not None and given["topology"] is None:
+            raise InputError(f"{option} is of a simulation", where=option, hint="--simulate fat-tree-2")
     if is_measured and given["size_bytes"] is not None:
         raise InputError(
             "--size chooses among the sizes of a stored run", where="--size", hint="-b is what is measured"
@@ -338,6 +341,7 @@ def _judged(given: Mapping[str, Any], source: str | None) -> ExitCode:
         nodes=_USUAL_NODES if given["nodes"] is None else given["nodes"],
         fault=given["fault"],
         effect=None if given["effect"] is None else given["effect"] / 100,
+        noise=given["noise"],
         noise_from=given["noise_from"],
         seed=given["seed"],
         rounds=given["rounds"],

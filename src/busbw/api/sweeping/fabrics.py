@@ -20,6 +20,7 @@ from busbw.fabric.schedule import check_rounds
 from busbw.fabric.simulation import Fault, FaultKind, Noise, Simulated, Topology, drawn_faults, made_places, noise_of
 from busbw.fabric.slurm_topology import tree_text
 from busbw.fabric.table import pairs_text, read_pairs
+from busbw.facts.pair_noise import stored_noise
 from busbw.facts.platforms import find_platform
 from busbw.machine.capture.sites import site_files
 from busbw.model.finding import Finding
@@ -64,8 +65,10 @@ class FabricRequest(Value, kw_only=True, frozen=True):
     nodes: Integer = 64
     fault: FaultKind = "none"
     effect: float | None = None
-    # A stored sweep, or a table of pairs, whose repeated tests say how values scatter; None: as is assumed.
+    # A stored sweep, or a table of pairs, whose repeated tests say how values scatter.
     noise_from: str | None = None
+    # The same by the name of what busbw stores of measured sweeps. None, and no `noise_from`: as is assumed.
+    noise: str | None = None
     seed: Integer = 1
     # Rounds in all, at most; None: what is usual of so many nodes.
     rounds: Integer | None = None
@@ -203,18 +206,42 @@ def _simulated(asked: FabricRequest) -> tuple[Swept, Metric, str, tuple[str, ...
     if asked.effect is not None and not 0 < asked.effect < 0.95:
         raise InputError("an effect lies above 0 and below 95 percent", where="--effect", hint="--effect 10")
     faults = drawn_faults(asked.fault, places, draws, asked.effect)
-    noise = Noise() if asked.noise_from is None else _real_noise(asked.noise_from, metric)
+    noise, noise_words = _noise(asked, metric)
     fabric = Simulated(topology=asked.topology, places=places, faults=faults, noise=noise, metric=metric, draws=draws)
     told = flat(places.endpoints) if asked.blind else places
     check_rounds(asked.rounds)
     outcome = sweep(told, fabric.measure, metric, draws, full=asked.full, most=asked.rounds)
-    title = f"simulated, nothing was measured: {asked.topology}, {metric}, seed {asked.seed}"
-    if asked.noise_from is not None:
-        title += f", noise of {len(noise.drawn)} repeated tests of {asked.noise_from}"
+    title = f"simulated, nothing was measured: {asked.topology}, {metric}, seed {asked.seed}{noise_words}"
     return outcome, metric, title, tuple(_truth(each, places) for each in faults) or ("no fault",)
 
 
-def _real_noise(source: str, metric: Metric) -> Noise:
+def _noise(asked: FabricRequest, metric: Metric) -> tuple[Noise, str]:
+    """Return how values scatter, and what the title says of it. Raises InputError for what is not known."""
+    if asked.noise is not None and asked.noise_from is not None:
+        raise InputError("noise is stored or taken of results, not both", where="--noise", hint="leave one out")
+    if asked.noise_from is not None:
+        noise = real_noise(asked.noise_from, metric)
+        return noise, f", noise of {len(noise.drawn)} repeated tests of {asked.noise_from}"
+    if asked.noise is None:
+        return Noise(), ""
+    stored = stored_noise()
+    if asked.noise not in stored:
+        raise InputError(
+            f"no noise {asked.noise} is stored: {', '.join(stored)}",
+            where="--noise",
+            hint=f"--noise {next(iter(stored))}",
+        )
+    if metric not in stored[asked.noise]:
+        have = ", ".join(stored[asked.noise])
+        raise InputError(
+            f"of {asked.noise} noise of {have} is stored, not of {metric}", where="--noise", hint="--noise-from RESULTS"
+        )
+    found = stored[asked.noise][metric]
+    words = f", noise of {len(found.residuals)} repeated tests ({asked.noise}: {found.words})"
+    return Noise(drawn=found.drawn), words
+
+
+def real_noise(source: str, metric: Metric) -> Noise:
     """Return the noise of a stored sweep or of a table of pairs. Raises InputError where it has too few repeats."""
     if source == "-":
         raise InputError(
