@@ -104,8 +104,9 @@ def _matters(each: Slip, reading: SettingsReading) -> bool:
 
 
 def _only_options(lines: tuple[str, ...]) -> bool:
-    """Whether a text begins with an option: a page shows some of a command's."""
-    return next(filter(str.strip, lines), "").lstrip().startswith("-")
+    """Whether a text begins with an option, remarks aside: a page shows some of a command's."""
+    own = (line.lstrip() for line in lines)
+    return next((line for line in own if line and not line.startswith("#")), "").startswith("-")
 
 
 def _in_list(lines: tuple[str, ...], number: int) -> bool:
