@@ -67,3 +67,57 @@ def test_options_that_a_page_shows_alone_below_a_remark_are_no_commands():
 
     assert "ENV005" not in codes(page.format(OPTIONS.format("# what docker is given\n")), "page.md")
     assert "ENV005" in codes(page.format(OPTIONS.format("docker run image\n")), "page.md")
+
+
+TWO = """import os, sys
+def run_cmd() :
+  if nnodes == 0 :
+    print '\\n\\nERROR: you must specify --nodes=<int>'
+    print >>sys.stderr, help()
+    exit(9)
+  try :
+    check()
+  except ValueError, error :
+    raise RuntimeError, 'no'
+  return 'srun --nodes=' + str(nnodes) + ' --{0}=' + str(tasks) + ' ' + bindir() + '/lbann '
+"""
+
+
+def test_a_program_of_python_2_is_read():
+    assert codes(TWO.format("ntasks_per_node"), "run.py") == ["ENV110"]
+    assert codes(TWO.format("ntasks-per-node"), "run.py") == []
+
+
+def test_what_is_found_in_it_stands_where_the_file_has_it():
+    text = TWO.format("ntasks_per_node")
+
+    (found,) = lint(read(text, "run.py"), context_of())
+
+    assert found.place is not None
+    assert found.place.line == 11
+
+
+def test_a_line_that_is_no_python_does_not_keep_the_others_from_being_read():
+    broken = TWO.format("ntasks_per_node") + "          todo TODO\n"
+
+    assert codes(broken, "run.py") == ["ENV001", "ENV110"]
+
+
+def test_a_text_that_is_no_program_at_all_is_told():
+    assert "ENV001" in codes("\n".join(f"x{number} = = NCCL_ALGO" for number in range(9)), "run.py")
+
+
+@pytest.mark.parametrize(
+    ("behind", "is_found"),
+    [
+        ('"mpirun" + " ".join(options)', True),
+        ("f\"/opt/bin/srun{' '.join(options)} ./a\"", True),
+        ('"mpirun " + " ".join(options)', False),
+        ('"mpirun" + options', False),
+        ('"mpirun" + "".join(options)', False),
+        ('"no mpirun" + " ".join(reasons)', False),
+        ('"mpirun" + ",".join(options)', False),
+    ],
+)
+def test_words_that_are_joined_right_behind_a_launcher(behind: str, is_found: bool):
+    assert ("ENV124" in codes(f"import os\noptions = site()\nos.system({behind})\n", "run.py")) == is_found

@@ -93,11 +93,12 @@ def starts_anew(launch: LaunchCommand) -> bool:
 
 
 # What is started on every host to see that it answers, or to put files there: it reads no setting of the network.
-_PLAIN = frozenset(
-    "true false hostname uname date uptime echo printf test sleep pwd ls cat mkdir rm cp mv ln chmod touch tar kill pkill "
-    "nvidia-smi ibstat ibstatus ibv_devinfo lstopo".split()
-)
-_SHELLS = frozenset({"sh", "bash", "dash", "ksh", "zsh"})
+_PLAIN = {
+    "true", "false", "hostname", "uname", "date", "uptime", "echo", "printf", "test", "sleep", "pwd", "ls", "cat",
+    "mkdir", "rm", "cp", "mv", "ln", "chmod", "touch", "tar", "kill", "pkill", "nvidia-smi", "ibstat", "ibstatus",
+    "ibv_devinfo", "lstopo",
+}  # fmt: skip
+_SHELLS = {"sh", "bash", "dash", "ksh", "zsh"}
 
 
 def is_plain(launch: LaunchCommand) -> bool:
