@@ -27,18 +27,18 @@ _NOT_ALL = "not all of it is Python"
 _ALONE = re.compile(rf"(?:.*[;&|]\s*)?(?:\w+=\S*\s+)*(?:\S*/)?(?:{LAUNCHERS})", re.DOTALL)
 
 
-class Tree(NamedTuple):
+class ProgramTree(NamedTuple):
     """A program, None where it is none; `refusal`: what is not Python, None where all of it is."""
 
     module: ast.Module | None
     refusal: str | None
 
 
-def tree_of(text: str) -> Tree:
+def tree_of(text: str) -> ProgramTree:
     """Return the tree of a program, in Python 3 or 2, without the few lines that are in neither."""
     found, error = _parsed(text)
     if found is not None or not isinstance(error, SyntaxError):
-        return Tree(found, _reason(error))
+        return ProgramTree(found, _reason(error))
     tried = _as_python_3(text)
     lines = tried.split("\n")
     left_out: list[int] = []
@@ -56,9 +56,9 @@ def tree_of(text: str) -> Tree:
         lines[number - 1] = " " * len(lines[number - 1])
         module, again = _parsed("\n".join(lines))
     if module is None:
-        return Tree(None, _reason(error))
+        return ProgramTree(None, _reason(error))
     where = listed(str(number) for number in sorted(left_out))
-    return Tree(module, f"{_NOT_ALL}: without line {where}" if left_out else None)
+    return ProgramTree(module, f"{_NOT_ALL}: without line {where}" if left_out else None)
 
 
 def _parsed(text: str) -> tuple[ast.Module | None, Exception | None]:
