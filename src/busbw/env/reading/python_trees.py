@@ -104,9 +104,9 @@ def undivided(module: ast.Module) -> Iterator[tuple[ast.expr, str]]:
                 if isinstance(other, ast.FormattedValue)
             ]
         for text, joined in pairs:
-            is_text = isinstance(text, ast.Constant) and isinstance(text.value, str)
-            if is_text and _ALONE.fullmatch(text.value) is not None and _is_joined(joined):
-                yield text, text.value.split()[-1]
+            written = text.value if isinstance(text, ast.Constant) and isinstance(text.value, str) else ""
+            if _ALONE.fullmatch(written) is not None and _is_joined(joined):
+                yield text, written.split()[-1]
 
 
 def _is_joined(node: ast.expr) -> bool:
