@@ -412,6 +412,7 @@ SlipKind = Literal[
     "not_shown",
     "text_for_mapping",
     "two_in_one",
+    "no_blank",
 ]
 
 

@@ -472,13 +472,17 @@ def _scripts(node: Mapping, context: Context) -> None:
 
 
 def _as_text(value: Node) -> Spelled | None:
-    """Return a text, or the texts of a list as one; None for a mapping, and a list of others."""
+    """Return a text, or the texts of a list as one: lines or words; None for a mapping, and a list of others."""
     if isinstance(value, Scalar):
         return value.spelled
     if not isinstance(value, Sequence) or not value.items:
         return None
     items = [item for item in value.items if isinstance(item, Scalar)]
-    parts = [part for item in items for part in (item.spelled, Spelled(" ", ((0, item.end),)))]
+    texts = [item.spelled.text for item in items]
+    # A text of several words is a line by itself, unless options that stand by themselves belong to it.
+    is_lines = any(" " in text for text in texts) and not any(text.startswith("-") for text in texts)
+    between = "\n" if is_lines else " "
+    parts = [part for item in items for part in (item.spelled, Spelled(between, ((0, item.end),)))]
     return joined(parts[:-1]) if len(items) == len(value.items) else None
 
 

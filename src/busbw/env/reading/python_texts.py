@@ -6,7 +6,6 @@ to something, and looks like a command or like settings, is read as one. Each wa
 
 import ast
 import re
-import warnings
 from collections.abc import Callable
 from functools import partial
 from itertools import accumulate, pairwise
@@ -17,6 +16,7 @@ from busbw.env.reading import commands
 from busbw.env.reading.commands import FAMILY_NAME, LAUNCHERS
 from busbw.env.reading.context import Context
 from busbw.env.reading.in_force import acts, children, is_applied
+from busbw.env.reading.python_trees import tree_of, undivided
 from busbw.env.reading.spelled import (
     FILLED,
     HOLE,
@@ -106,13 +106,11 @@ class PythonTexts:
         self._go_through()
 
     def _go_through(self) -> None:
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                tree = ast.parse(self._text)
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            self.refusal = str(error.args[0] if error.args else error)[:100]
+        tree, self.refusal = tree_of(self._text)
+        if tree is None:
             return
+        for text, launcher in undivided(tree):
+            self._context.ledger.slip("no_blank", self._offset(text), launcher, name=launcher)
         self._body(tree.body)
         for body, scopes in self._later:
             self._scopes = [*scopes, self._new_names()]

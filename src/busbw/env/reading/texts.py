@@ -344,6 +344,8 @@ _BY_INFO = {
 _SESSIONS = {"console", "shell-session", "sh-session", "shellsession", "terminal"}
 # What a block without a language begins with where it is a script; others are logs, tables, trees.
 _SCRIPT = re.compile(r"\s*(?:#!/\S*sh\b|#SBATCH|(?:\$ )?(?:export [A-Z_]+=|(?:mpirun|srun|sbatch|torchrun) ))")
+# Or with a remark, where it exports a setting further down.
+_REMARKED = re.compile(rf"\s*#[^\n]*\n(?:[^\n]*\n)*?[ \t]*export {FAMILY_NAME.pattern}=")
 # Marks that MkDocs takes out of a page and puts its notes in.
 _MARK = re.compile(r"[ \t]+# \(\d{1,3}\)!?[ \t]*$")
 _DOCUMENT = re.compile(r"<<-?[ \t]*[\"'\\\\]?(\w+)")
@@ -446,7 +448,7 @@ def _language(info: str, body: str) -> str | None:
         return "shell" if any(_PROMPT.match(line) for line in body.split("\n")) else None
     if info:
         return _BY_INFO.get(info)
-    return "shell" if _SCRIPT.match(body) else None
+    return "shell" if _SCRIPT.match(body) or _REMARKED.match(body) else None
 
 
 def _block(language: str, lines: list[str], first: int, end: int, *, is_spoken: bool = False) -> Block:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from busbw.base.text import listed
-from busbw.env.rules.situations import Situation, is_handed_on, spans_nodes, started_at, starts_anew
+from busbw.env.rules.situations import Situation, is_handed_on, is_plain, spans_nodes, started_at, starts_anew
 from busbw.env.rules.subject import OF_BUILDING, SettingsSubject, known, place_of, place_of_value, report, setting_text
 from busbw.model.finding import Finding
 from busbw.model.settings import Assignment, LaunchCommand, SettingsReading
@@ -24,7 +24,7 @@ _FOR_RANKS = (
 def forwarding(subject: SettingsSubject) -> Iterator[Finding]:
     """Yield what is set where the ranks do not see it."""
     for each in subject.situations:
-        if each.launch is not None:
+        if each.launch is not None and not is_plain(each.launch):
             yield from _mpirun(subject, each, each.launch)
             yield from _srun(each, each.launch)
             yield from _container(each, each.launch)

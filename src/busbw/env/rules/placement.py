@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from busbw.base.cpus import format_cpu_list
 from busbw.base.errors import InputError
 from busbw.env.reading.arguments import letters_of_option
-from busbw.env.rules.situations import Situation, slurm_options
+from busbw.env.rules.situations import Situation, is_plain, slurm_options
 from busbw.env.rules.subject import SettingsSubject, place_of, report, setting_text
 from busbw.model.finding import FilePlace, Finding
 from busbw.model.platform import Platform
@@ -53,7 +53,7 @@ def placement(subject: SettingsSubject) -> Iterator[Finding]:
     worked_out: dict[tuple[str, bool], RankMasks | None] = {}
     for situation in subject.situations:
         launch = situation.launch
-        if launch is None or _reorders(situation, platform.gpu.count):
+        if launch is None or is_plain(launch) or _reorders(situation, platform.gpu.count):
             continue
         binding = _binding(launch)
         if binding is None and _is_left_to_default(subject, situation, launch, platform.gpu.count):

@@ -92,6 +92,23 @@ def starts_anew(launch: LaunchCommand) -> bool:
     return launch.kind == "other" and launch.forwards_all is False
 
 
+# What is started on every host to see that it answers, or to put files there: it reads no setting of the network.
+_PLAIN = {
+    "true", "false", "hostname", "uname", "date", "uptime", "echo", "printf", "test", "sleep", "pwd", "ls", "cat",
+    "mkdir", "rm", "cp", "mv", "ln", "chmod", "touch", "tar", "kill", "pkill", "nvidia-smi", "ibstat", "ibstatus",
+    "ibv_devinfo", "lstopo",
+}  # fmt: skip
+_SHELLS = {"sh", "bash", "dash", "ksh", "zsh"}
+
+
+def is_plain(launch: LaunchCommand) -> bool:
+    """Whether a command starts nothing that exchanges messages: a tool of the system, or one line of a shell for it."""
+    words = launch.argv[launch.program :] if launch.program is not None else ()
+    if len(words) > 2 and words[0].rpartition("/")[2] in _SHELLS and words[1] in {"-c", "-lc"}:
+        words = () if re.search(r"[;&|\n`(]", words[2]) else tuple(words[2].split())
+    return bool(words) and words[0].rpartition("/")[2] in _PLAIN
+
+
 def is_handed_on(launch: LaunchCommand, name: str, each: Assignment) -> bool:
     """Whether such a command hands a setting on: it names it, or the setting stands in it."""
     return name in launch.forwards or each.launch is not None

@@ -37,6 +37,7 @@ _CODES = {
     "not_shown": "ENV011",
     "text_for_mapping": "ENV118",
     "two_in_one": "ENV119",
+    "no_blank": "ENV124",
 }
 
 
@@ -104,8 +105,9 @@ def _matters(each: Slip, reading: SettingsReading) -> bool:
 
 
 def _only_options(lines: tuple[str, ...]) -> bool:
-    """Whether a text begins with an option: a page shows some of a command's."""
-    return next(filter(str.strip, lines), "").lstrip().startswith("-")
+    """Whether a text begins with an option, remarks aside: a page shows some of a command's."""
+    own = (line.lstrip() for line in lines)
+    return next((line for line in own if line and not line.startswith("#")), "").startswith("-")
 
 
 def _in_list(lines: tuple[str, ...], number: int) -> bool:
@@ -161,8 +163,8 @@ def _finding(each: Slip, count: int, reading: SettingsReading) -> Finding:
         evidence=f"{shown(each.written.replace(UNKNOWN, '...'))}{times}",
         effect=lost.effect if lost is not None else _effect(each, name),
         fix=lost.fix if lost is not None else _fix(each, name),
-        # Another program may divide the list.
-        confidence="likely" if each.kind == "two_in_one" else "certain",
+        # Another program may divide the list, and the one that is joined may be empty.
+        confidence="likely" if each.kind in ("two_in_one", "no_blank") else "certain",
         name=name,
         written=shown(each.written.replace(UNKNOWN, "...")),
         what=lost.what if lost is not None else "",
@@ -190,6 +192,7 @@ def _fix(each: Slip, name: str) -> str | None:
         "not_a_string": "put the value between quotes",
         "text_for_mapping": f"{name}: {each.meant}, in a line of its own",
         "two_in_one": f"an argument each: {each.meant}",
+        "no_blank": f'"{name} ", with a blank at its end',
         "not_shown": f"ENV {name}=... in a Dockerfile, %environment in a definition",
     }
     if each.kind in ("space_after_equals", "space_before_equals"):
