@@ -226,6 +226,31 @@ FAMILIES = {
     "topology-value": "graph/topo.cc:33 Could not find value 8.0 GT/s PCIe in dictionary",
     "crash-frame": "[n1:77] [ 4] /opt/ompi/lib/libmpi.so.40(MPI_Comm_rank+0x30)[0x7f0000000000]",
     "system-error": "cannot write /data/out.bin: Function not implemented",
+    "pals-vni": "launch RPC: Couldn't allocate VNI",
+    "pals-node": "launch failed on x4201c0s4b0n0: Couldn't forward RPC launch(0a1b) to child x4513c0s7b0n0.hsn.cm: "
+    "Resource temporarily unavailable",
+    "foreign-option": "mpiexec: unrecognized option '--mca'",
+    "alps-launch": "0: [unset]:_pmi_alps_get_apid:alps_app_lli_put_request failed",
+    "lsf-launch": "Error: Remote JSM server is not responding on host n1",
+    "pbs-launch": "mpiexec: Error: get_hosts: pbs_statjob failed",
+    "pods-forbidden": 'Error from server (Forbidden): pods "job-worker-0" is forbidden: User '
+    '"system:serviceaccount:default:job-launcher" cannot create resource "pods/exec"',
+    "ssh-key-files": "Authentication refused: bad ownership or modes for directory /root/.ssh",
+    "mvapich-affinity": "Error parsing CPU mapping string",
+    "mvapich-hca": "rdma_setup_startup_ring(410): cannot open hca device",
+    "mvapich-start": "[n1:mpirun_rsh][child_handler] Error in init phase, aborting! (1/2 mpispawn connections)",
+    "mpi-gpu-pointer": "[1.0] [n1:77:0] cma_ep.c:87   UCX  ERROR process_vm_readv(pid=78 length=8) returned -1: Bad "
+    "address",
+    "ucx-value": "[1.0] [n1:77:0] ucp_context.c:7 UCX  ERROR UCX_KEEPALIVE_INTERVAL value must be greater than 0",
+    "mlx5-completion": "mlx5: n1: got completion with error:",
+    "ucc-start": "[1.0] [n1:77:0] ucc_context.c:200 CORE ERROR no tl contexts were created",
+    "slurm-tmpfs": "slurmstepd: error: container_p_join: open failed for /scratch/71/.ns: No such file or directory",
+    "slurm-credential": "[2026-01-22T10:27:09.995] error: Credential signature check: Credential replayed",
+    "slurm-preempted": "slurmstepd: error: *** JOB 71 ON n1 CANCELLED AT 2026-01-01T10:00:00 DUE TO PREEMPTION ***",
+    "slurm-memory-limit": "slurmstepd: error: Exceeded job memory limit at some point.",
+    "pod-killed": "command terminated with exit code 137",
+    "network-tables-full": "kernel: nf_conntrack: nf_conntrack: table full, dropping packet",
+    "nic-transmit-hangs": "NETDEV WATCHDOG: eth0 (mlx5_core): transmit queue 3 timed out",
 }
 
 DEATH = "mpirun noticed that process rank 3 with PID 77 on node n1 exited on signal 6 (Aborted).\n"

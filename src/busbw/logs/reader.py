@@ -36,6 +36,11 @@ _HARMLESS = re.compile(
 _FOR_INFORMATION = "UCX  DIAG"
 _ALONE = re.compile(
     r"(?i)\bhello\b.{0,80}\b(?:rank|process|processor|worker|task|node|PE)\b.{0,60}?\b0 (?:of|out of) 1\b"
+    # And those that say nothing else.
+    r"|^\W{0,4}\b(?:my )?rank\W{1,4}0\b\W{1,6}"
+    r"(?:(?:of|out of|from)\b|(?:world )?size\W{1,4}|n?procs\W{1,4})\W{0,3}1\W{0,3}$"
+    r"|^\W{0,4}(?:number of processes|size|nprocs|world size)\W{1,6}1\b\W{1,6}(?:my |process )?rank\W{1,6}0\W{0,3}$"
+    r"|^\W{0,4}process 0 of 1\b.{0,40}$"
     # Intel MPI Benchmarks.
     r"|\bBenchmark \S{1,40} invalid for 1 processes",
     re.ASCII,
@@ -141,7 +146,7 @@ class LogReader:
 
     def _again(self, number: int, repeat: Repeat) -> None:
         event, process, rank = repeat
-        self.troubles.repeated(event)
+        self.troubles.repeated(event, self.sources, number)
         if process is not None and rank is not None:
             process.tagged_rank = rank
         self._note_passed_on(event.pattern, number)
