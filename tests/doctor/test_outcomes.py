@@ -103,6 +103,30 @@ def test_outcomes_name_no_cause_by_themselves():
     assert all(pattern.role in {"origin", "follower"} for pattern in outcomes)
 
 
+# Messages that stand in front of what a job prints as it goes on; after threads of their projects.
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # open-mpi/ompi 11964
+        "[n1:77] PMIX ERROR: PMIX_ERR_UNPACK_READ_PAST_END_OF_BUFFER in file base/gds_base_fns.c at line 133\n" * 3
+        + "# OSU MPI Bandwidth Test v7.0\n# Size      Bandwidth (MB/s)\n1                       5.88\n",
+        # galaxyproject/galaxy 2309
+        "Reading\nslurmstepd: error: Exceeded step memory limit at some point. Step may have been swapped out.\n",
+        # tgen/jetstream 18
+        'sbatch: error: "SBATCH_EXCLUSIVE=true" -- invalid value, ignoring...\nSubmitted batch job 71\n',
+        # galaxyproject/galaxy 6705
+        "slurmstepd: error: xcgroup_instantiate: unable to create cgroup '/sys/fs/cgroup/x' : No space left on device\n"
+        "slurmstepd: error: task/cgroup: unable to add task[pid=123] to memory cg '(null)'\nmapped 100 reads\n",
+        # NOAA-EMC/hpc-stack 188: the module is not there, and the job goes on with another MPI.
+        'Lmod has detected the following error: The following module(s) are unknown: "cray-mpich/8.0.15"\nstep 1\n',
+    ],
+)
+def test_what_a_job_gets_over_is_no_failure(text: str):
+    assert "LOG030" not in codes(read(text))
+
+
 # Processes that do not know of each other.
 
 
@@ -175,6 +199,7 @@ def test_a_plugin_that_is_not_there_is_none_that_does_not_load(message: str):
         "slurmd: job_container/tmpfs: loaded",
         "command terminated with exit code 0",
         "Memory limit of the job: 64 GB",
+        "slurmstepd: error: Exceeded step memory limit at some point. Step may have been partially swapped out to disk.",
     ],
 )
 def test_like_words_in_a_job_that_goes_well_are_no_failure(line: str):
