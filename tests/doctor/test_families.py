@@ -233,6 +233,12 @@ FAMILIES = {
     "container-fuse": "FATAL:   container creation failed: while mounting image: squashfuse_ll exited with status 1",
     "libfabric-call": "fi_getinfo(): common/shared.c:627, ret=-61 (No data available)",
     "pmix-error": "[n1:77] PMIX ERROR: UNPACK-PAST-END in file src/server/pmix_server.c at line 2330",
+    "ray-version": "RuntimeError: Version mismatch: The cluster was started with: Ray: 2.9.0 Python: 3.10.12",
+    "parallel-sizes": "AssertionError: world size (12) is not divisible by tensor_model_parallel_size (8)",
+    "nic-probe": "mlx5_core: probe of 0000:01:00.0 failed with error -22",
+    "subnet-manager": "  165028 [F0D43740] 0x01 -> osm_vendor_bind: ERR 5426: Unable to register class 129 version 1",
+    "mpi-ofi-contexts": "Reached limit (0) for number of OFI contexts that can be opened with the",
+    "slurm-prolog": "slurmstepd: error: prolog failed: exit status 1:0",
     "pals-vni": "launch RPC: Couldn't allocate VNI",
     "pals-node": "launch failed on x4201c0s4b0n0: Couldn't forward RPC launch(0a1b) to child x4513c0s7b0n0.hsn.cm: "
     "Resource temporarily unavailable",

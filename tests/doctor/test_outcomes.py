@@ -103,6 +103,12 @@ def test_outcomes_name_no_cause_by_themselves():
     assert all(pattern.role in {"origin", "follower"} for pattern in outcomes)
 
 
+CGROUPS = (
+    "slurmstepd: error: xcgroup_instantiate: unable to create cgroup '/sys/fs/cgroup/x' : No space left on device\n"
+    "slurmstepd: error: task/cgroup: unable to add task[pid=123] to memory cg '(null)'\nmapped 100 reads\n"
+)
+
+
 # Messages that stand in front of what a job prints as it goes on; after threads of their projects.
 
 
@@ -117,8 +123,7 @@ def test_outcomes_name_no_cause_by_themselves():
         # tgen/jetstream 18
         'sbatch: error: "SBATCH_EXCLUSIVE=true" -- invalid value, ignoring...\nSubmitted batch job 71\n',
         # galaxyproject/galaxy 6705
-        "slurmstepd: error: xcgroup_instantiate: unable to create cgroup '/sys/fs/cgroup/x' : No space left on device\n"
-        "slurmstepd: error: task/cgroup: unable to add task[pid=123] to memory cg '(null)'\nmapped 100 reads\n",
+        CGROUPS,
         # NOAA-EMC/hpc-stack 188: the module is not there, and the job goes on with another MPI.
         'Lmod has detected the following error: The following module(s) are unknown: "cray-mpich/8.0.15"\nstep 1\n',
     ],
@@ -199,7 +204,16 @@ def test_a_plugin_that_is_not_there_is_none_that_does_not_load(message: str):
         "slurmd: job_container/tmpfs: loaded",
         "command terminated with exit code 0",
         "Memory limit of the job: 64 GB",
-        "slurmstepd: error: Exceeded step memory limit at some point. Step may have been partially swapped out to disk.",
+        "mlx5_core 0000:3b:00.0: Port module event: module 0, Cable plugged",
+        "165028 [F0D43740] 0x02 -> osm_ucast_mgr_process: minhop tables configured on all switches",
+        "slurmd: Prolog for job 71 ran for 2 seconds",
+        "world size 16 is divisible by 8",
+        "amdgpu 0000:c1:00.0: amdgpu: GPU mode1 reset is supported",
+        "container-fuse: /usr/bin/fusermount3 is setuid",
+        "Loading module openmpi/5.0",
+        "flux-job: task completed",
+        "Ray: 2.9.0 Python: 3.10.12",
+        "slurmstepd: error: Exceeded step memory limit at some point. Step may have been swapped.",
     ],
 )
 def test_like_words_in_a_job_that_goes_well_are_no_failure(line: str):

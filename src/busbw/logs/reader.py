@@ -29,7 +29,8 @@ _UNCAUGHT = re.compile(r"\[rank\d{1,7}\]: (?=[\w.]{1,80}(?:Error|Exception)(?::|
 # Programs that people try MPI with: `Hello world from n1 running process 0 of 1`.
 # The line itself says that the program goes on.
 _HARMLESS = re.compile(
-    r"\bignor(?:ed|ing)\b|at some point|\b(?:xcgroup_\w{1,30}|(?:task|jobacct_gather)/cgroup):|\b[Nn]on-fatal\b|warning only|gds_ds12_lock|could not remove|will retry|"
+    r"\bignor(?:ed|ing)\b|at some point|\b(?:xcgroup_\w{1,30}|(?:task|jobacct_gather)/cgroup):|"
+    r"\b[Nn]on-fatal\b|warning only|gds_ds12_lock|could not remove|will retry|"
     r"retrying in|going to \S+ instead"
 )
 # A level of UCX below a warning.
