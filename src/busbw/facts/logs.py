@@ -43,6 +43,9 @@ class LogPattern(Value, kw_only=True, frozen=True):
     last_resort: bool = False
     # Whether the last line of its kind counts, as the lowest of a stack does.
     deepest: bool = False
+    # It tells only that something was not started ("start") or was lost while it ran ("run"): a line before it that
+    # names a cause is why.
+    outcome: Literal["start", "run"] | None = None
     # Whether it says nothing of the program's end: a cause only where something else does, or nothing comes after it.
     needs_end: bool = False
 
@@ -76,7 +79,7 @@ class _Patterns(Value, kw_only=True, frozen=True):
 
 
 # In this order they count: what names a cause by itself first, what only tells that a call failed last.
-_FILES = ("stack", "slurm", "container", "launch", "network", "host", "program", "nccl", "last")
+_FILES = ("stack", "slurm", "container", "launchers", "launch", "network", "host", "program", "nccl", "last")
 
 
 @cache

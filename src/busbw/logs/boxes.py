@@ -15,7 +15,8 @@ _FEWEST_WORDS = 5
 _FAILS = re.compile(
     r"(?i)\b(?:cannot|can.t|unable|could not|not (?:found|supported|available|recogni\w+|valid|allowed|enough|exist)|"
     r"fail\w*|error|invalid|abort\w*|unknown|illegal|conflict\w*|missing|must|exceed\w*|too (?:long|many|few)|"
-    r"does not|doesn.t|did not|didn.t|refus\w+|unexpected(?:ly)?|dropped|disconnected|only one|more than one)\b"
+    r"unrecogni[sz]ed|does not|doesn.t|did not|didn.t|refus\w+|unexpected(?:ly)?|dropped|disconnected|only one|"
+    r"more than one)\b"
 )
 # What goes on as before, and what only says that a process ended.
 _GOES_ON = re.compile(
@@ -24,6 +25,12 @@ _GOES_ON = re.compile(
     r"job +terminated normally|"
     r"exited on signal|non-zero (?:exit )?(?:status|code)|MPI_ABORT was|clean(?:ly)? terminat|exiting improperly|"
     r"was killed|[^\n]*\bFAILED$"
+)
+
+
+# What says so of an option and ends all the same.
+_ENDS = re.compile(
+    r"(?i)please (?:correct|fix) (?:the|this|your)|cannot continue|(?:job|process) will (?:now )?(?:abort|be aborted)"
 )
 
 
@@ -85,7 +92,9 @@ def _box(first: int, end: int, held: bytes) -> BoxedMessage | None:
 
 
 def _tells(text: str) -> bool:
-    return len(text.split()) >= _FEWEST_WORDS and _FAILS.search(text) is not None and _GOES_ON.search(text) is None
+    if len(text.split()) < _FEWEST_WORDS or _FAILS.search(text) is None:
+        return False
+    return _GOES_ON.search(text) is None or _ENDS.search(text) is not None
 
 
 # torchrun's table of failures, and the frame that Hydra (MPICH, Intel MPI) prints.

@@ -380,8 +380,9 @@ class JobLogs:
         return event.source >= len(self.lengths) or self.lengths[event.source] - event.line <= _NEAR_END
 
     def is_last(self, event: TroubleEvent) -> bool:
-        """Whether as good as nothing comes after an event in its source."""
-        return event.source >= len(self.lengths) or self.lengths[event.source] - event.line <= _LAST_LINES
+        """Whether as good as nothing comes after the last line of an event in its source."""
+        last = max(event.line, event.last)
+        return event.source >= len(self.lengths) or self.lengths[event.source] - last <= _LAST_LINES
 
     def place_of(self, event: TroubleEvent) -> FilePlace:
         """Return the line of an event."""

@@ -4,6 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 from busbw.logs.case import JobLogs
 from busbw.logs.troubles import TroubleEvent
@@ -17,6 +18,10 @@ _LED_THERE = frozenset({"1", "2", "6", "13", "15", "Aborted", "SIGABRT", "SIGTER
 _TRANSFERS = frozenset({"completion-error", "completion-queue-error", "retry-exceeded"})
 # How many lines further a warning stands that says what a call was made for.
 _CLOSE = 8
+# How many lines before the word that something was lost, or was not started, stands why: where a line names what the
+# system refused, or its words alone are known; of many hosts each has said its own.
+_BEFORE_LOST = 30
+_BEFORE_NOT_STARTED = 100
 _DATED = re.compile(r"\d{4}-")
 
 
@@ -32,7 +37,7 @@ class FirstError:
 
 def first_error(case: JobLogs) -> FirstError | None:
     """Return what went wrong first; None when no line tells of it."""
-    candidates = [event for event in case.events if _may_be_first(event)]
+    candidates = _without_outcomes([event for event in case.events if _may_be_first(event)])
     deaths = [event for event in candidates if event.role == "death"]
     found = [event for event in candidates if event.role != "death"]
     others = [event for event in found if event.pattern is None or not event.pattern.last_resort]
@@ -53,6 +58,7 @@ def _has_ended(case: JobLogs) -> bool:
     return any(
         event.role in {"follower", "death", "timeout"}
         or event.fatal
+        or (event.pattern is not None and event.pattern.outcome is not None and not event.pattern.last_resort)
         or (event.pattern is not None and event.pattern.last_resort and not case.is_set_up and _is_at_end(case, event))
         for event in case.events
     )
@@ -79,6 +85,45 @@ def _may_be_first(event: TroubleEvent) -> bool:
     if event.role == "death":
         return event.groups.get("signal") not in _LED_THERE
     return event.role in {"unknown", "notice", "aside"} and event.fatal
+
+
+def _without_outcomes(events: list[TroubleEvent]) -> list[TroubleEvent]:
+    """Return events without those that tell what came of another one.
+
+    A launcher says at its end that a daemon, a container or a library was not started, and lists what it may be; the
+    shell, ssh or the runtime has said why before. What was refused long before is no reason.
+    """
+    outcomes = [event for event in events if _outcome(event) is not None]
+    causes = [event for event in events if _outcome(event) is None]
+    unexplained = [event for event in outcomes if not any(_is_reason(cause, event) for cause in causes)]
+    last: dict[int, int] = defaultdict(int)
+    for outcome in unexplained:
+        last[outcome.source] = max(last[outcome.source], outcome.line)
+    kept = {id(event) for event in unexplained}
+    return [
+        event
+        for event in events
+        if id(event) in kept
+        or (_outcome(event) is None and not (_is_last_resort(event) and event.line < last[event.source]))
+    ]
+
+
+def _outcome(event: TroubleEvent) -> Literal["start", "run"] | None:
+    return event.pattern.outcome if event.pattern is not None else None
+
+
+def _is_reason(cause: TroubleEvent, outcome: TroubleEvent) -> bool:
+    nearest = cause.last if cause.line < cause.last <= outcome.line else cause.line
+    before = outcome.line - nearest
+    if cause.source != outcome.source or before < (0 if cause.role == "death" else -_CLOSE):
+        return False
+    if _outcome(outcome) == "run":
+        return before <= _BEFORE_LOST
+    return before <= _BEFORE_NOT_STARTED or not _is_last_resort(cause)
+
+
+def _is_last_resort(event: TroubleEvent) -> bool:
+    return event.pattern is not None and event.pattern.last_resort
 
 
 def _named(deaths: list[TroubleEvent]) -> list[TroubleEvent]:

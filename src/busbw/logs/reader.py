@@ -29,13 +29,19 @@ _UNCAUGHT = re.compile(r"\[rank\d{1,7}\]: (?=[\w.]{1,80}(?:Error|Exception)(?::|
 # Programs that people try MPI with: `Hello world from n1 running process 0 of 1`.
 # The line itself says that the program goes on.
 _HARMLESS = re.compile(
-    r"\bignored\b|\b[Nn]on-fatal\b|warning only|gds_ds12_lock|could not remove|will retry|"
+    r"\bignor(?:ed|ing)\b|at some point|\b(?:xcgroup_\w{1,30}|(?:task|jobacct_gather)/cgroup):|"
+    r"\b[Nn]on-fatal\b|warning only|gds_ds12_lock|could not remove|will retry|"
     r"retrying in|going to \S+ instead"
 )
 # A level of UCX below a warning.
 _FOR_INFORMATION = "UCX  DIAG"
 _ALONE = re.compile(
     r"(?i)\bhello\b.{0,80}\b(?:rank|process|processor|worker|task|node|PE)\b.{0,60}?\b0 (?:of|out of) 1\b"
+    # And those that say nothing else.
+    r"|^\W{0,4}\b(?:my )?rank\W{1,4}0\b\W{1,6}"
+    r"(?:(?:of|out of|from)\b|(?:world )?size\W{1,4}|n?procs\W{1,4})\W{0,3}1\W{0,3}$"
+    r"|^\W{0,4}(?:number of processes|size|nprocs|world size)\W{1,6}1\b\W{1,6}(?:my |process )?rank\W{1,6}0\W{0,3}$"
+    r"|^\W{0,4}process 0 of 1\b.{0,40}$"
     # Intel MPI Benchmarks.
     r"|\bBenchmark \S{1,40} invalid for 1 processes",
     re.ASCII,
@@ -141,7 +147,7 @@ class LogReader:
 
     def _again(self, number: int, repeat: Repeat) -> None:
         event, process, rank = repeat
-        self.troubles.repeated(event)
+        self.troubles.repeated(event, self.sources, number)
         if process is not None and rank is not None:
             process.tagged_rank = rank
         self._note_passed_on(event.pattern, number)

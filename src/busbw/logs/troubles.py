@@ -13,8 +13,6 @@ _MOST_SHAPES = 2**16
 _LONGEST_TEXT = 400
 _LONGEST_KIND = 60
 # Warnings that nobody knows, told apart by their words.
-# Words of MPI, and of its launcher, that it could not start.
-_NOT_STARTED = frozenset({"mpi-not-started", "mpi-daemons"})
 _VARIES = re.compile(r"(?<=nccl-)\w+|\b(?=[0-9a-f]*\d)(?:0x)?[0-9a-f]+\b|\d+")
 
 
@@ -32,6 +30,8 @@ class TroubleEvent:
     time: str | None
     source: int
     line: int
+    # The last line of its kind in that source; 0: it is the only one.
+    last: int = 0
     count: int = 1
     # NCCL's source file that warns.
     file: str | None = None
@@ -151,6 +151,8 @@ class Troubles:
         kept = self.events.get(key)
         if kept is not None:
             kept.count += 1
+            if event.source == kept.source:
+                kept.last = event.line
             if event.pattern is not None and event.pattern.deepest:
                 kept.text, kept.groups, kept.line = event.text.strip()[:_LONGEST_TEXT], event.groups, event.line
         elif len(self.events) < _MOST_KEPT:
@@ -160,9 +162,11 @@ class Troubles:
             self._last[event.process] = kept
         return kept
 
-    def repeated(self, kept: TroubleEvent) -> None:
+    def repeated(self, kept: TroubleEvent, source: int, line: int) -> None:
         """Count one more of a kept event."""
         kept.count += 1
+        if source == kept.source:
+            kept.last = line
         if kept.process is not None:
             self._last[kept.process] = kept
 
@@ -173,8 +177,8 @@ class Troubles:
             last.fatal = True
 
     def settle(self) -> None:
-        """Note what kept MPI from starting, where MPI says that it could not."""
-        if any(event.pattern is not None and event.pattern.id in _NOT_STARTED for event in self.events.values()):
+        """Note what kept MPI, or a library of it, from starting, where that says that it could not."""
+        if any(event.pattern is not None and event.pattern.outcome == "start" for event in self.events.values()):
             for event in self.events.values():
                 event.fatal = event.fatal or (event.pattern is not None and event.pattern.at_start)
 
