@@ -217,6 +217,17 @@ def test_a_call_of_mostly_hops_goes_the_fastest_way_and_a_large_one_a_measured_w
     assert (large[0].algorithm, large[0].kinship) == ("ring", "in family")
 
 
+def test_a_tree_of_blackwell_is_held_by_its_channels_and_one_of_hopper_is_not() -> None:
+    """GB/s of 32 GiB in tests/scaling/samples/together-b200.csv, which no constant is fitted to."""
+    for nodes, measured in ((2, 339), (4, 192), (16, 196), (64, 196)):
+        asked = {"nodes": nodes, "collective": "all_reduce", "size_bytes": 2**35, "algorithm": "tree"}
+        call = predicted(machine("nvidia-dgx-b200"), **asked)[0]
+        assert call.limited_by == "channels of NCCL's tree"
+        assert call.share is None
+        assert call.busbw_Bps / 1e9 == pytest.approx(measured, rel=0.06)
+        assert predicted(machine("azure-nd-h100-v5"), **asked)[0].limited_by == "NICs of a node"
+
+
 def test_of_two_trees_that_take_as_long_the_one_of_the_switch_is_told() -> None:
     told = predicted(machine("azure-nd-h100-v5"), nodes=32, collective="all_reduce", size_bytes=2**34)
     assert [call.algorithm for call in told[:2]] == ["nvlstree", "tree"]

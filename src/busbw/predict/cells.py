@@ -106,7 +106,7 @@ class _Machines:
 
 def _columns(names: tuple[str, ...], where: str) -> dict[str, str]:
     """Return the table's name of each column that it has."""
-    plain = {re.sub(r"[\W_]+", "", name).lower(): name for name in reversed(names) if isinstance(name, str)}
+    plain = {re.sub(r"[\W_]+", "", name).lower(): name for name in reversed(names)}
     found = {}
     for column, spelled in _NAMES.items():
         name = next((plain[each] for each in spelled if each in plain), None)
