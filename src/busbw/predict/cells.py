@@ -92,7 +92,9 @@ class _Machines:
     def of(self, platform: str, system: str, gpus: int, nodes: int) -> MachineClass:
         """Return the machine of a row, by its platform or else by its words. Raises InputError where neither tells."""
         if _FALL_BACK.search(system):
-            raise InputError(f"{system[:60]!r} is over TCP in place of the machine's network, of which nothing is known")
+            raise InputError(
+                f"{system[:60]!r} is over TCP in place of the machine's network, of which nothing is known"
+            )
         if platform != _NONE:
             try:
                 return self.machine(platform, gpus)
