@@ -24,7 +24,7 @@ def test_a_platform_is_found_in_the_words_of_a_document(words: str, gpus: int, n
 
 
 @pytest.mark.parametrize(
-    ("words", "fabric", "ports", "rate_Gbps", "generation"),
+    ("words", "fabric", "ports", "rate_gb", "generation"),
     [
         ("3 nodes x 8 A100-40G, 4x200G HDR/node", "InfiniBand", 4, 200, "ampere"),
         ("HGX H200, 8xNDR", "InfiniBand", 8, 400, "hopper"),
@@ -36,12 +36,12 @@ def test_a_platform_is_found_in_the_words_of_a_document(words: str, gpus: int, n
     ],
 )
 def test_nodes_without_a_platform_are_as_their_words_describe_them(
-    words: str, fabric: str, ports: int, rate_Gbps: int, generation: str
+    words: str, fabric: str, ports: int, rate_gb: int, generation: str
 ) -> None:
     machine = table_words(words, 8, 4)
     assert machine.rates.nic is not None
     assert (machine.fabric, machine.rates.ports, machine.generation) == (fabric, ports, generation)
-    assert machine.rates.nic.rate_Bps == pytest.approx(rate_Gbps / 8 * 1e9)
+    assert machine.rates.nic.rate_Bps == pytest.approx(rate_gb / 8 * 1e9)
 
 
 def test_one_node_needs_its_gpus_only() -> None:
