@@ -106,7 +106,7 @@ _TABLE = (
 )
 _WORDED = (
     b"Machine,nodes,gpus_per_node,op,size,time (us)\nHGX H200 8x400G NDR IB,4,8,AllReduce,1 GiB,6000\n"
-    b'"gpu=H200, gpus=8, nics=16x200G, fabric=RoCE",2,8,all-gather,512M,1500\nAWS p5.48xlarge x2,2,8,all_reduce,1M,120\n'
+    b'"gpu=H200, gpus=8, nics=16x200G, fabric=RoCE",2,8,all-gather,512M,1500\nAWS p5.48xlarge,2,8,all_reduce,1M,120\n'
 )
 _GOAL = (
     b"num_ranks 2\nrank 0 {\nl1: send 8b to 1 tag 0\nl2: calc 100\nl2 requires l1\n}\n"
