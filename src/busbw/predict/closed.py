@@ -287,6 +287,9 @@ def share_of(machine: MachineClass, part: str, algorithm: str, constants: Predic
         # Within a node its switch adds as it does in one alone.
         ladder.append(("nvls", machine.generation, None))
     ladder.append((alike, None, None))
+    if algorithm == "tree":
+        # Within a node it is a chain of its GPUs, over the links that a ring takes.
+        ladder += [("ring", machine.generation, None), ("ring", None, None)]
     if kind == "nic":
         if machine.fabric is None:
             return None
