@@ -7,7 +7,7 @@ from pathlib import Path
 from busbw.api.predicting.workloads import read_plan
 from busbw.base.errors import InputError
 from busbw.facts.nccl_model import nccl_constants
-from busbw.facts.platforms import all_platforms, find_platform
+from busbw.facts.platforms import all_platforms, find_platform, platforms_called_in
 from busbw.model.predict.nccl_choice import NcclGraphs, NcclJob
 from busbw.predict.calibrating import AskedCells, calibration_of
 from busbw.predict.cells import read_cells
@@ -21,6 +21,7 @@ from busbw.predict.nccl_table import cost_table
 from busbw.predict.schedules.programs import described
 from busbw.predict.schedules.timing import LaneRates, time_steps
 from busbw.predict.steps import overlap_of, predicted_step
+from busbw.predict.worded import worded_machine
 
 _SAMPLES = Path(__file__).parents[1] / "predict" / "samples"
 
@@ -35,9 +36,14 @@ def _machine(platform: str, gpus: int) -> MachineClass:
     return machine_of(find_platform(platform).platform, gpus=gpus)
 
 
+def _worded(words: str, gpus: int, nodes: int) -> MachineClass:
+    named = platforms_called_in(words)
+    return worded_machine(words, gpus=gpus, nodes=nodes, named=named, platforms=all_platforms())
+
+
 def _cells(data: bytes) -> object:
     """Read a table; each sweep that is kept is predicted, or it is said that it cannot be."""
-    found = read_cells(data, "cells.csv", _machine)
+    found = read_cells(data, "cells.csv", _machine, _worded)
     for group in found.groups:
         for size_bytes, _ in group.cells[:2]:
             try:
@@ -98,6 +104,10 @@ _TABLE = (
     b"A,aws-p5,2,16,all_reduce,1024,0.01,default\nA,aws-p5,2,16,all_reduce,1073741824,443.7,default\n"
     b"B,azure-nd-h100-v5,4,32,all_reduce,17179869184,361.06,NVLSTree\n"
 )
+_WORDED = (
+    b"Machine,nodes,gpus_per_node,op,size,time (us)\nHGX H200 8x400G NDR IB,4,8,AllReduce,1 GiB,6000\n"
+    b'"gpu=H200, gpus=8, nics=16x200G, fabric=RoCE",2,8,all-gather,512M,1500\nAWS p5.48xlarge,2,8,all_reduce,1M,120\n'
+)
 _GOAL = (
     b"num_ranks 2\nrank 0 {\nl1: send 8b to 1 tag 0\nl2: calc 100\nl2 requires l1\n}\n"
     b"rank 1 {\nl1: recv 8b from 0 tag 0\nl2: calc 5\nl2 irequires l1\n}\n"
@@ -123,4 +133,5 @@ PREDICTION_SEEDS = (
     b"nic=800G,nics=16,oversubscription=2,nvls=off",
     b"slow-nic=node7:0.5,oversubscription=2,leaf=16,routing=static,placement=scattered",
     _TABLE,
+    _WORDED,
 )

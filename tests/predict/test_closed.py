@@ -14,7 +14,7 @@ from busbw.base.errors import InputError
 from busbw.facts.platforms import all_platforms
 from busbw.facts.predictor import predictor_constants
 from busbw.model.predict.prediction import HeldOut, Kinship, PredictedCall, Scope
-from busbw.predict.closed import predicted
+from busbw.predict.closed import predicted, share_of
 from busbw.predict.intervals import reach_of
 from busbw.predict.machines import CannotTellError, MachineClass, machine_of
 
@@ -215,6 +215,31 @@ def test_a_call_of_mostly_hops_goes_the_fastest_way_and_a_large_one_a_measured_w
     assert small[0].time_s == min(call.time_s for call in small)
     assert small[0].kinship == "across"
     assert (large[0].algorithm, large[0].kinship) == ("ring", "in family")
+
+
+def test_a_tree_of_blackwell_is_held_by_its_channels_and_one_of_hopper_is_not() -> None:
+    """GB/s of 32 GiB in tests/scaling/samples/together-b200.csv, which no constant is fitted to."""
+    for nodes, measured in ((2, 339), (4, 192), (16, 196), (64, 196)):
+        asked = {"nodes": nodes, "collective": "all_reduce", "size_bytes": 2**35, "algorithm": "tree"}
+        call = predicted(machine("nvidia-dgx-b200"), **asked)[0]
+        assert call.limited_by == "channels of NCCL's tree"
+        assert call.share is None
+        assert call.busbw_Bps / 1e9 == pytest.approx(measured, rel=0.06)
+    asked = {"nodes": 4, "collective": "all_reduce", "size_bytes": 2**35, "algorithm": "tree"}
+    assert predicted(machine("azure-nd-h100-v5"), **asked)[0].limited_by == "NICs of a node"
+
+
+def test_a_tree_that_the_links_of_a_node_limit_takes_what_a_ring_reaches_of_them() -> None:
+    asked = {"nodes": 2, "collective": "all_reduce", "size_bytes": 2**34, "algorithm": "tree"}
+    call = predicted(machine("azure-nd-h100-v5"), **asked)[0]
+    assert call.limited_by == "links of a GPU"
+    ring = share_of(machine("azure-nd-h100-v5"), "nvlink", "ring", predictor_constants())
+    assert ring is not None
+    assert call.share == ring.share
+    # Of NVLSTree the switch's own share counts, never a ring's.
+    told = share_of(machine("azure-nd-h100-v5"), "nvlink", "nvlstree", predictor_constants())
+    assert told is not None
+    assert told.algorithm == "nvlstree"
 
 
 def test_of_two_trees_that_take_as_long_the_one_of_the_switch_is_told() -> None:

@@ -2,11 +2,11 @@
 
 import pytest
 from msgspec import structs
+from tests.predict.test_closed import machine
 
 from busbw.model.predict.prediction import PredictedCall
 from busbw.predict.closed import predicted
 from busbw.predict.shifting import shift_of
-from tests.predict.test_closed import machine
 
 
 def call(size_bytes: int, nodes: int = 2) -> PredictedCall:

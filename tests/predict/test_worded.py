@@ -5,6 +5,7 @@ import pytest
 from busbw.api.predicting.calibrations import table_machine, table_words
 from busbw.base.errors import InputError
 from busbw.predict.cells import read_cells
+from busbw.predict.machines import MachineClass
 
 
 @pytest.mark.parametrize(
@@ -24,7 +25,7 @@ def test_a_platform_is_found_in_the_words_of_a_document(words: str, gpus: int, n
 
 
 @pytest.mark.parametrize(
-    ("words", "fabric", "ports", "rate_Gbps", "generation"),
+    ("words", "fabric", "ports", "rate_gb", "generation"),
     [
         ("3 nodes x 8 A100-40G, 4x200G HDR/node", "InfiniBand", 4, 200, "ampere"),
         ("HGX H200, 8xNDR", "InfiniBand", 8, 400, "hopper"),
@@ -36,12 +37,12 @@ def test_a_platform_is_found_in_the_words_of_a_document(words: str, gpus: int, n
     ],
 )
 def test_nodes_without_a_platform_are_as_their_words_describe_them(
-    words: str, fabric: str, ports: int, rate_Gbps: int, generation: str
+    words: str, fabric: str, ports: int, rate_gb: int, generation: str
 ) -> None:
     machine = table_words(words, 8, 4)
     assert machine.rates.nic is not None
     assert (machine.fabric, machine.rates.ports, machine.generation) == (fabric, ports, generation)
-    assert machine.rates.nic.rate_Bps == pytest.approx(rate_Gbps / 8 * 1e9)
+    assert machine.rates.nic.rate_Bps == pytest.approx(rate_gb / 8 * 1e9)
 
 
 def test_one_node_needs_its_gpus_only() -> None:
@@ -79,6 +80,19 @@ def test_columns_may_stand_in_any_order_and_under_other_names_and_a_rate_may_fol
     assert cells["A", "all_reduce"] == ((2**30, 340e9),)
     assert cells["B", "all_gather"] == ((2**20, pytest.approx(15 / 16 * 2**20 / 100e-6)),)
     assert cells["B", "reduce_scatter"] == ((2**29, 330e9),)
+
+
+def test_a_table_of_ever_other_machines_ends() -> None:
+    head = "document,platform,nodes,gpus,collective,size_bytes,busbw_GBps\n"
+    rows = "".join(f"A,nobody {number},1,8,all_reduce,1024,1\n" for number in range(2100))
+    asked: list[str] = []
+
+    def never(words: str, gpus: int, nodes: int) -> MachineClass:
+        asked.append(words)
+        raise InputError("no platform")
+
+    read_cells((head + rows).encode(), "cells.csv", table_machine, never)
+    assert len(asked) == 2000
 
 
 def test_a_platform_that_is_named_goes_before_words_and_a_run_over_tcp_is_of_no_network_that_is_known() -> None:

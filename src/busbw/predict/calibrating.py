@@ -1,7 +1,7 @@
 """A few measured cells of the machine itself, and what they change: predictions are shifted by what cells say of them.
 
-`shifting` tells how far. On as many nodes as were measured the interval is that of documents that were calibrated by one
-cell, if that is narrower; on others, of which only ways that the same part limits are shifted, it stays as wide as without.
+`shifting` tells how far. On as many nodes as were measured the interval is that of documents that were calibrated by
+one cell, if that is narrower; on others, of which only ways that the same part limits are shifted, it stays as wide.
 """
 
 import math

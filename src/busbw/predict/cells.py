@@ -41,6 +41,8 @@ _NEEDED = (
 )
 MOST_BYTES = 64 * 2**20
 _MOST_ROWS = 200_000
+# To find one in words takes some milliseconds.
+_MOST_MACHINES = 2000
 _MOST_LEFT_OUT = 50
 _INTEGER = re.compile(r"[0-9]{1,16}", re.ASCII)
 _SIZE = re.compile(r"[0-9]{1,6}\s*[KMGT](?:i?B)?", re.ASCII)
@@ -92,7 +94,9 @@ class _Machines:
     def of(self, platform: str, system: str, gpus: int, nodes: int) -> MachineClass:
         """Return the machine of a row, by its platform or else by its words. Raises InputError where neither tells."""
         if _FALL_BACK.search(system):
-            raise InputError(f"{system[:60]!r} is over TCP in place of the machine's network, of which nothing is known")
+            raise InputError(
+                f"{system[:60]!r} is over TCP in place of the machine's network, of which nothing is known"
+            )
         if platform != _NONE:
             try:
                 return self.machine(platform, gpus)
@@ -106,7 +110,7 @@ class _Machines:
 
 def _columns(names: tuple[str, ...], where: str) -> dict[str, str]:
     """Return the table's name of each column that it has."""
-    plain = {re.sub(r"[\W_]+", "", name).lower(): name for name in reversed(names) if isinstance(name, str)}
+    plain = {re.sub(r"[\W_]+", "", name).lower(): name for name in reversed(names)}
     found = {}
     for column, spelled in _NAMES.items():
         name = next((plain[each] for each in spelled if each in plain), None)
@@ -147,9 +151,14 @@ def _table(reader: "csv.DictReader[str]", columns: dict[str, str], machines: _Ma
         else:
             cells[key][size_bytes] = busbw_Bps
     groups = []
+    named: set[tuple[str, str]] = set()
     for key, rates_Bps in cells.items():
         if not rates_Bps:
             continue
+        named.add((key[1], key[6]))
+        if len(named) > _MOST_MACHINES:
+            left_out.append(f"{key[0]} and what comes after: more than {_MOST_MACHINES} machines")
+            break
         try:
             groups.append(_group(key, rates_Bps, machines))
         except InputError as error:

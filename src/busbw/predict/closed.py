@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from busbw.base.collectives import COLLECTIVES
 from busbw.base.errors import InputError
+from busbw.facts.nccl_model import nccl_constants, newest_release
 from busbw.facts.predictor import predictor_constants
 from busbw.limits.algorithms import algorithm_name
 from busbw.limits.ceiling import ceiling
@@ -25,6 +26,7 @@ from busbw.model.predict.prediction import (
 )
 from busbw.predict.intervals import band_of, bands_words, reach_of
 from busbw.predict.machines import RDMA, CannotTellError, MachineClass, groups_of
+from busbw.predict.nccl_table import BLACKWELL
 from busbw.predict.rising import LARGEST_BYTES, TREES, rise_of
 
 _SHARP = "SHARP: what of its bound is reached takes a measured constant for each regime, and none is published"
@@ -137,7 +139,7 @@ def _call(
         raise CannotTellError(f"{bound.algorithm} takes NVSwitches that add, which such nodes do not have")
     ranks = machine.rates.gpus * nodes
     within = groups_of(machine, nodes) == 1
-    most_Bps, limited_by, share = large_Bps(machine, bound, constants, within=within)
+    most_Bps, limited_by, share = large_Bps(machine, bound, constants, nodes=nodes, collective=collective)
     factor = COLLECTIVES[collective].factor(ranks)
     own = own_part_of(machine, collective, bound.algorithm, constants) if within else None
     rise = rise_of(machine, nodes, collective, bound.algorithm, constants)
@@ -175,7 +177,7 @@ def _call(
         interval_words=f"{bands_words(band)}: {words}",
         widest=_widest(scatter, reach, times, extrapolated),
         extrapolated=extrapolated,
-        share=share.share,
+        share=share.share if limited_by != _CHANNELS else None,
         share_spread=share.spread,
         widened=times,
         basis=(_share_words(share, limited_by), *rise.words, *([own_words(own)] if own is not None else [])),
@@ -202,7 +204,7 @@ def own_s(part: OwnPart | None, size_bytes: int, ranks: int) -> float:
     if part is None:
         return 0.0
     counted_bytes = min(size_bytes, LARGEST_BYTES)
-    return part.s_per_byte * (counted_bytes / 2**30) ** -part.growth * size_bytes / ranks
+    return part.s_per_byte * math.exp(-part.growth * math.log(counted_bytes / 2**30)) * size_bytes / ranks
 
 
 def own_words(part: OwnPart) -> str:
@@ -211,6 +213,7 @@ def own_words(part: OwnPart) -> str:
     return f"each rank's own part at {rate}, fitted ({part.collective}; {', '.join(part.documents)})"
 
 
+_CHANNELS = "channels of NCCL's tree"
 _TITLES = {
     "nic": "NICs of a node",
     "nvlink": "links of a GPU",
@@ -221,12 +224,13 @@ _TITLES = {
 
 
 def large_Bps(
-    machine: MachineClass, bound: Bound, constants: PredictorConstants, *, within: bool
+    machine: MachineClass, bound: Bound, constants: PredictorConstants, *, nodes: int, collective: str
 ) -> tuple[float, str, LinkShare]:
     """Return the bus bandwidth of messages of 16 GiB, the part that limits it, and the share it was counted with.
 
     Raises CannotTellError where no document has such a part.
     """
+    within = groups_of(machine, nodes) == 1
     least: tuple[float, str, LinkShare] | None = None
     for line in bound.lines:
         if line.busbw_Bps is None:
@@ -243,8 +247,24 @@ def large_Bps(
             least = rate_Bps, _TITLES.get(line.part, line.part), share
     if least is None:
         raise CannotTellError("no part that data passes has been measured")
+    channels_Bps = _tree_channels_Bps(machine, nodes, collective, bound.algorithm)
+    if channels_Bps is not None and channels_Bps < least[0]:
+        return channels_Bps, _CHANNELS, least[2]
     # A part without a share still bounds.
     return min(least[0], bound.busbw_Bps or least[0]), least[1], least[2]
+
+
+def _tree_channels_Bps(machine: MachineClass, nodes: int, collective: str, algorithm: str) -> float | None:
+    """Return the bus bandwidth that NCCL counts for the channels of a tree over nodes of Blackwell; None: no such tree.
+
+    Half of channels x GB/s of one, with a channel for each NIC. On Hopper NCCL's number is no limit: two nodes of
+    Isambard-AI carry 12 % more (W2).
+    """
+    if algorithm != "tree" or groups_of(machine, nodes) == 1 or machine.sm is None or machine.sm < BLACKWELL:
+        return None
+    each_GBps = nccl_constants(newest_release()).tree.blackwell[min(nodes, 3) - 1]
+    channels = min(machine.rates.ports or machine.rates.gpus, machine.rates.gpus)
+    return COLLECTIVES[collective].factor(machine.rates.gpus * nodes) * channels * each_GBps * 1e9 / 2
 
 
 def _no_share_words(machine: MachineClass, part: str, algorithm: str) -> str:
@@ -267,6 +287,9 @@ def share_of(machine: MachineClass, part: str, algorithm: str, constants: Predic
         # Within a node its switch adds as it does in one alone.
         ladder.append(("nvls", machine.generation, None))
     ladder.append((alike, None, None))
+    if algorithm == "tree":
+        # Within a node it is a chain of its GPUs, over the links that a ring takes.
+        ladder += [("ring", machine.generation, None), ("ring", None, None)]
     if kind == "nic":
         if machine.fabric is None:
             return None
@@ -343,6 +366,8 @@ def _percent(reach: float) -> str:
 
 
 def _share_words(share: LinkShare, limited_by: str) -> str:
+    if limited_by == _CHANNELS:
+        return f"{limited_by}: one for each NIC, at what NCCL's cost model counts for them over nodes of Blackwell"
     of = " ".join(each for each in (share.algorithm, share.generation, share.fabric) if each is not None)
     spread = f" +- {100 * share.spread:.0f} %" if share.spread is not None else ""
     return f"{limited_by}: {share.share:.3f} of line rate{spread}, fitted ({of}; {', '.join(share.documents)})"

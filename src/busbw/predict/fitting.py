@@ -426,9 +426,7 @@ def with_intervals(constants: PredictorConstants, residuals: Sequence[Residual])
     return structs.replace(constants, left_out=rows)
 
 
-def calibrated_by(
-    residuals: Sequence[Residual], size_bytes: int, band: Band
-) -> Iterable[tuple[CellGroup, float]]:
+def calibrated_by(residuals: Sequence[Residual], size_bytes: int, band: Band) -> Iterable[tuple[CellGroup, float]]:
     """Yield what is left of each other cell of a band once the one of its sweep that is nearest to a size is known."""
     sweeps: dict[int, list[tuple[Residual, PredictedCall, float]]] = defaultdict(list)
     for residual in residuals:

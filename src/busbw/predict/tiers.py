@@ -208,7 +208,7 @@ def _reached(machine: MachineClass, nodes: int, collective: str, algorithm: str)
     )
     if bound is None:
         raise CannotTellError(f"no bound is known for {algorithm}")
-    most_Bps, limited_by, _ = large_Bps(machine, bound, constants, within=groups_of(machine, nodes) == 1)
+    most_Bps, limited_by, _ = large_Bps(machine, bound, constants, nodes=nodes, collective=collective)
     factor = COLLECTIVES[collective].factor(machine.rates.gpus * nodes)
     if factor * LARGEST_BYTES / time_steps(large, lane).time_s > most_Bps * (1 + _SAME):
         raise CannotTellError(f"{limited_by} limit, which the schedule of {algorithm} does not pass")

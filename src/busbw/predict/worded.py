@@ -77,7 +77,9 @@ def _gpu(text: str, platforms: Sequence[Platform]) -> str | None:
     """Return the GPU that is named, as platforms call it; of GB200 and B200 the longer."""
     words = re.split(r"[^a-z0-9]+", _COUNTED.sub(" ", text.lower()))
     models = {word for each in platforms for word in _model_words(each) if _MODEL.fullmatch(word)}
-    return max((model for model in models if model.lower() in words), key=lambda model: (len(model), model), default=None)
+    return max(
+        (model for model in models if model.lower() in words), key=lambda model: (len(model), model), default=None
+    )
 
 
 def _model_words(platform: Platform) -> list[str]:
@@ -92,7 +94,9 @@ def _named(named: Sequence[str], model: str | None, platforms: Sequence[Platform
 def _may_have(platform: Platform, model: str | None) -> bool:
     own = _model_words(platform)
     # DGX H100 and H200 are one platform, which names one of its GPUs; their links are the same.
-    return platform.gpu.count > 0 and (model is None or own == [""] or model in own or {model, *own} >= {"H100", "H200"})
+    return platform.gpu.count > 0 and (
+        model is None or own == [""] or model in own or {model, *own} >= {"H100", "H200"}
+    )
 
 
 def _nics(text: str, gpus: int) -> tuple[int, int] | None:

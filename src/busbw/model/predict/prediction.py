@@ -29,7 +29,7 @@ class LinkShare(Value, frozen=True, kw_only=True):
 
 
 class RiseCurve(Value, frozen=True, kw_only=True):
-    """How the time of one call within a node rises with its size: T = latency + w + 1/(1/full + 1/(slope w)), w = f S/B.
+    """How one call within a node rises with its size: T = latency + w + F, w = f S/B, 1/F = 1/full + 1/(slope w).
 
     Large messages take `full` to fill the pipeline; small ones `slope` times their bytes, as no stage overlaps another.
     """
