@@ -32,6 +32,7 @@ def test_what_each_mpi_does_without_a_binding_is_told_by_name():
         "mpirun -np 8 numactl --cpunodebind=0 ./app",
         "mpirun -np 2 -npernode 1 ./all_reduce_perf -g 8",
         "mpirun -np 8 --rankfile rf ./app",
+        "mpirun -np 8 --bindto core ./app",
         "mpirun -np 8 --bind-to none ./app",
         "mpirun -np 8 --mca hwloc_base_binding_policy none ./app",
         "mpirun -np $N ./app",

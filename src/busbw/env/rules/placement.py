@@ -19,10 +19,10 @@ from busbw.topo.ranks.binding import parse_masks
 from busbw.topo.ranks.masks import masks_of
 
 _DEFAULT = "default"
-# Options and variables that say where ranks run, and programs that do.
+# Options, by their letters, and variables that say where ranks run or are meant to, and programs that do.
 _PLACING = {
-    "--rf", "--rankfile", "--cpu-set", "--cpu-list", "--slot-list", "--bind-to", "--bind-to-core", "--bind-to-socket",
-    "--bycore", "--bysocket", "--cpus-per-proc", "--cpus-per-rank", "--rank-by", "--cpu-bind", "--app", "--appfile",
+    "rf", "rankfile", "cpuset", "cpulist", "slotlist", "bindto", "bindtocore", "bindtosocket", "bycore", "bysocket",
+    "cpusperproc", "cpusperrank", "rankby", "cpubind", "app", "appfile",
 }  # fmt: skip
 _PLACING_VARIABLES = ("binding_policy", "rmaps_base_mapping_policy", "default_binding_policy", "default_mapping_policy")
 _PINNING = {"numactl", "taskset", "hwloc-bind", "torchrun", "bash", "sh", "env", "apptainer", "singularity", "docker"}
@@ -104,7 +104,7 @@ def _is_left_to_default(subject: SettingsSubject, situation: Situation, launch: 
     if launch.kind != "mpirun" or launch.family not in (None, "Open MPI") or launch.computed or launch.program is None:
         return False
     own = launch.argv[: launch.program]
-    words = {"--" + word.lstrip("-").partition("=")[0].replace("_", "-") for word in own if word.startswith("-")}
+    words = {letters_of_option(word.partition("=")[0]) for word in own if word.startswith("-")}
     if words & _PLACING or any(name.endswith(_PLACING_VARIABLES) for name in situation.settings):
         return False
     program = launch.argv[launch.program].rpartition("/")[2]
