@@ -147,6 +147,15 @@ def test_what_gpus_say_of_themselves(tmp_path, change, codes):
     assert grave(checked(tmp_path, text, platform="azure-nd-h100-v5")) == codes
 
 
+def test_links_are_counted_by_what_a_gpu_is_and_not_by_a_wrong_sm(tmp_path):
+    linked = with_gpus(PORTABLE, {3: {"sm": 70}}).replace(
+        'sm="70" rank="3"/>', 'sm="70" rank="3"><nvlink target="ffffffff:ff:ff.0" count="18" tclass="0x068000"/></gpu>'
+    )
+    assert "nvlink" in linked
+    assert "TOP093" not in grave(checked(tmp_path, linked))
+    assert "TOP093" in grave(checked(tmp_path, linked.replace('count="18"', 'count="19"')))
+
+
 def test_a_machine_of_two_kinds_of_gpus_is_believed(tmp_path):
     # Four of each: neither kind stands out, and no platform has these addresses.
     change = {number: {"sm": 80} for number in range(0, 8, 2)}

@@ -32,6 +32,7 @@ def test_what_each_mpi_does_without_a_binding_is_told_by_name():
         "mpirun -np 8 numactl --cpunodebind=0 ./app",
         "mpirun -np 2 -npernode 1 ./all_reduce_perf -g 8",
         "mpirun -np 8 --rankfile rf ./app",
+        "mpirun -np 8 --bindto core ./app",
         "mpirun -np 8 --bind-to none ./app",
         "mpirun -np 8 --mca hwloc_base_binding_policy none ./app",
         "mpirun -np $N ./app",
@@ -245,3 +246,36 @@ def test_the_name_of_a_queue_of_ucx_is_known():
     assert each.fix is not None
     assert "UCX_IB_RX_QUEUE_LEN" in each.fix
     assert found("export UCX_IB_RX_QUEUE_LEN=1024\nmpirun -np 2 ./app\n", "ENV020") == []
+
+
+SCRIPT = "#!/bin/bash\nmodule purge\n{0}\nmpirun -np 8 ./all_reduce_perf -b 8\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "ranks"),
+    [
+        ("module load openmpi/4.1.5", "0,2-5,7"),
+        ("module load gcc/13 openmpi4/4.1.1 cuda", "0,2-5,7"),
+        ("ml OpenMPI/5.0.3-GCC-13.3.0", "0-1,4-7"),
+        ("module load hpcx", "0,2-5,7"),
+    ],
+)
+def test_where_a_script_loads_its_mpi_the_ranks_of_that_alone_are_told(line: str, ranks: str):
+    (each,) = found(SCRIPT.format(line), "ENV120", "azure-ndv4")
+
+    assert each.title == f"default puts ranks {ranks} on another NUMA node than their GPUs"
+
+
+@pytest.mark.parametrize(
+    "module", ["mpich/4.2", "cray-mpich", "intel-oneapi-mpi/2021.9", "mvapich2", "impi", "mpi/mpich-x86_64"]
+)
+def test_what_open_mpi_does_unasked_says_nothing_of_another_mpi(module: str):
+    assert found(SCRIPT.format(f"module load {module}"), "ENV120", "azure-ndv4") == []
+
+
+@pytest.mark.parametrize("module", ["cuda/12.4", "mpi", "mpi/openmpi-x86_64"])
+def test_a_module_that_does_not_say_which_mpi_leaves_it_open(module: str):
+    (each,) = found(SCRIPT.format(f"module load {module}"), "ENV120", "azure-ndv4")
+
+    assert "under Open MPI 4.1" in each.title
+    assert "under Open MPI 5.0" in each.title

@@ -100,7 +100,10 @@ def test_what_is_found_in_it_stands_where_the_file_has_it():
 def test_a_line_that_is_no_python_does_not_keep_the_others_from_being_read():
     broken = TWO.format("ntasks_per_node") + "          todo TODO\n"
 
-    assert codes(broken, "run.py") == ["ENV001", "ENV110"]
+    assert sorted(codes(broken, "run.py")) == ["ENV001", "ENV110"]
+    (left_out,) = (each for each in lint(read(broken, "run.py"), context_of()) if each.code == "ENV001")
+    assert left_out.place is not None
+    assert left_out.place.line == 12
 
 
 def test_a_text_that_is_no_program_at_all_is_told():

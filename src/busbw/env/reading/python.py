@@ -98,7 +98,7 @@ class _Program:
     def _settle(self) -> None:
         """Take down what was found, in the order of the program."""
         if self.texts.refusal is not None and not self.context.ledger.has_unread:
-            self.context.ledger.unread(self.piece.origin(0), self.texts.refusal)
+            self.context.ledger.unread(self.texts.refused_at, self.texts.refusal)
         taken = {(deed.at, deed.name) for deed in self.deeds}
         others = [deed for deed in self.texts.deeds if deed.name is None or (deed.at, deed.name) not in taken]
         for deed in sorted([*self.deeds, *others], key=lambda each: each.at):

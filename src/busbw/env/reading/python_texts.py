@@ -83,6 +83,7 @@ class PythonTexts:
         # Where the longest expression ends that begins at a place: `", ".join(...)` begins where its text does.
         self._ends: dict[int, int] = {}
         self.refusal: str | None = None
+        self.refused_at = 0
         self._piece = piece
         self._context = context
         # What a line feed alone ends is a line here, so that places are those of the file.
@@ -106,7 +107,8 @@ class PythonTexts:
         self._go_through()
 
     def _go_through(self) -> None:
-        tree, self.refusal = tree_of(self._text)
+        tree, self.refusal, line = tree_of(self._text)
+        self.refused_at = self._piece.origin(self._starts[line - 1])
         if tree is None:
             return
         for text, launcher in undivided(tree):

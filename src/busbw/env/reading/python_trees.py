@@ -28,10 +28,11 @@ _ALONE = re.compile(rf"(?:.*[;&|]\s*)?(?:\w+=\S*\s+)*(?:\S*/)?(?:{LAUNCHERS})", 
 
 
 class ProgramTree(NamedTuple):
-    """A program, None where it is none; `refusal`: what is not Python, None where all of it is."""
+    """A program, None where it is none; `refusal`: what is not Python, None where all is; `line`: where that begins."""
 
     module: ast.Module | None
     refusal: str | None
+    line: int = 1
 
 
 def tree_of(text: str) -> ProgramTree:
@@ -57,8 +58,10 @@ def tree_of(text: str) -> ProgramTree:
         module, again = _parsed("\n".join(lines))
     if module is None:
         return ProgramTree(None, _reason(error))
+    if not left_out:
+        return ProgramTree(module, None)
     where = listed(str(number) for number in sorted(left_out))
-    return ProgramTree(module, f"{_NOT_ALL}: without line {where}" if left_out else None)
+    return ProgramTree(module, f"{_NOT_ALL}: line {where} is left out", min(left_out))
 
 
 def _parsed(text: str) -> tuple[ast.Module | None, Exception | None]:

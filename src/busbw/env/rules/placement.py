@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from busbw.base.cpus import format_cpu_list
 from busbw.base.errors import InputError
 from busbw.env.reading.arguments import letters_of_option
@@ -17,10 +19,10 @@ from busbw.topo.ranks.binding import parse_masks
 from busbw.topo.ranks.masks import masks_of
 
 _DEFAULT = "default"
-# Options and variables that say where ranks run, and programs that do.
+# Options, by their letters, and variables that say where ranks run or are meant to, and programs that do.
 _PLACING = {
-    "--rf", "--rankfile", "--cpu-set", "--cpu-list", "--slot-list", "--bind-to", "--bind-to-core", "--bind-to-socket",
-    "--bycore", "--bysocket", "--cpus-per-proc", "--cpus-per-rank", "--rank-by", "--cpu-bind", "--app", "--appfile",
+    "rf", "rankfile", "cpuset", "cpulist", "slotlist", "bindto", "bindtocore", "bindtosocket", "bycore", "bysocket",
+    "cpusperproc", "cpusperrank", "rankby", "cpubind", "app", "appfile",
 }  # fmt: skip
 _PLACING_VARIABLES = ("binding_policy", "rmaps_base_mapping_policy", "default_binding_policy", "default_mapping_policy")
 _PINNING = {"numactl", "taskset", "hwloc-bind", "torchrun", "bash", "sh", "env", "apptainer", "singularity", "docker"}
@@ -41,6 +43,13 @@ _GRAMMARS: dict[str, frozenset[str]] = {
 }
 _OF_MPIRUN = ("--bind-to", "--map-by", "--rank-by")
 _OF_SRUN = ("--cpu-bind",)
+# Modules that bring an MPI, by what sites call them: openmpi/4.1.5, OpenMPI/5.0.3-GCC-13, openmpi4/4.1.1, mpi/openmpi.
+_MODULE = re.compile(
+    r"\s*(?:module\s+(?:-\S+\s+)*(?:load|add|swap|switch)|ml(?:\s+(?:load|add|swap))?)\s+([^#;&|]+)", re.ASCII
+)
+_OPEN_MPI = re.compile(r"open-?mpi(?:[/@-]?v?(\d))?", re.ASCII)
+_OPEN_MPIS: dict[str | None, tuple[str, ...]] = {"4": ("Open MPI 4.1",), "5": ("Open MPI 5.0",)}
+_OTHER_MPI = re.compile(r"mpich|mvapich|(?:^|[/-])i(?:ntel)?-?mpi|oneapi-mpi|spectrum-mpi|(?:^|/)mpt(?:$|/)", re.ASCII)
 # Working one out takes milliseconds; a script has a handful.
 _MOST_BINDINGS = 32
 
@@ -56,14 +65,38 @@ def placement(subject: SettingsSubject) -> Iterator[Finding]:
         if launch is None or is_plain(launch) or _reorders(situation, platform.gpu.count):
             continue
         binding = _binding(launch)
-        if binding is None and _is_left_to_default(subject, situation, launch, platform.gpu.count):
+        own = _mpi_of_module(subject.reading.lines[: launch.line - 1]) if launch.kind == "mpirun" else None
+        is_another = own is not None and not own
+        if binding is None and not is_another and _is_left_to_default(subject, situation, launch, platform.gpu.count):
             binding = _mapping(launch) or _DEFAULT
         if binding is None:
             continue
         moved = _moved(situation)
         if (binding, moved) not in worked_out and len(worked_out) < _MOST_BINDINGS:
             worked_out[binding, moved] = _masks(platform, binding, moved=moved)
-        yield from _launch(launch, platform, binding, worked_out.get((binding, moved)), moved=moved)
+        yield from _launch(launch, platform, binding, _under(worked_out.get((binding, moved)), own), moved=moved)
+
+
+def _mpi_of_module(lines: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Return the MPI whose module is loaded last, as bindings are told of; None: no such module, (): another kind."""
+    for line in reversed(lines):
+        loaded = _MODULE.match(line)
+        for word in reversed(loaded[1].lower().split()) if loaded is not None else ():
+            if (found := _OPEN_MPI.search(word)) is not None:
+                return _OPEN_MPIS.get(found[1], (*_OPEN_MPIS["4"], *_OPEN_MPIS["5"]))
+            if "hpcx" in word or "hpc-x" in word:
+                return ("HPC-X 2",)
+            if _OTHER_MPI.search(word) is not None:
+                return ()
+    return None
+
+
+def _under(masks: RankMasks | None, own: tuple[str, ...] | None) -> RankMasks | None:
+    """Return what is worked out for the MPI that is loaded, everything where that is not known."""
+    if masks is None or not own:
+        return masks
+    readings = tuple(each for each in masks.readings if set(own) & set(each.launcher.split(", ")))
+    return replace(masks, readings=readings)
 
 
 def _is_left_to_default(subject: SettingsSubject, situation: Situation, launch: LaunchCommand, gpus: int) -> bool:
@@ -71,7 +104,7 @@ def _is_left_to_default(subject: SettingsSubject, situation: Situation, launch: 
     if launch.kind != "mpirun" or launch.family not in (None, "Open MPI") or launch.computed or launch.program is None:
         return False
     own = launch.argv[: launch.program]
-    words = {"--" + word.lstrip("-").partition("=")[0].replace("_", "-") for word in own if word.startswith("-")}
+    words = {letters_of_option(word.partition("=")[0]) for word in own if word.startswith("-")}
     if words & _PLACING or any(name.endswith(_PLACING_VARIABLES) for name in situation.settings):
         return False
     program = launch.argv[launch.program].rpartition("/")[2]
@@ -151,7 +184,7 @@ def _launch(
         "ENV120",
         at=place_of(launch),
         evidence=f"{platform.id}: GPUs 0-{platform.gpu.count - 1} are on NUMA nodes {_nodes(masks)}; "
-        f"rank {first.rank} would run on {_cpus(frozenset(first.cpus or ()))}",
+        f"rank {first.rank} would run on {_cpus(frozenset(first.cpus or ()))} under {wrong[0][0].launcher}",
         confidence="likely",
         effect=(
             "NCCL_IGNORE_CPU_AFFINITY=1 lets NCCL move its own threads; the program's stay there"

@@ -377,9 +377,10 @@ def _totals(
 ) -> Iterator[Finding]:
     totals = {key: sum(max(link.count or 0, 0) for link in links) for key, links in by_gpu.items()}
     usual = Counter(totals.values()).most_common(1)
+    right = right_capability(subject, reference)
     for key, links in by_gpu.items():
         gpu, total = links[0].gpu, totals[key]
-        most = _nvlinks_most(gpu, reference)
+        most = _nvlinks_most(gpu, reference, right[0] if right is not None else None)
         if most is not None and total > most:
             yield finding(
                 "TOP093",
@@ -447,12 +448,16 @@ def _is_to_a_switch(link: Link) -> bool:
     return is_hidden(link.target) or (link.element.value("tclass") or "").startswith(_SWITCH)
 
 
-def _nvlinks_most(gpu: PciElement, reference: TopologyReference | None) -> int | None:
-    """Return how many NVLinks a GPU can have; None where the file does not say what it is."""
+def _nvlinks_most(gpu: PciElement, reference: TopologyReference | None, right_sm: int | None) -> int | None:
+    """Return how many NVLinks a GPU can have; None where the file does not say what it is.
+
+    `right_sm` is the compute capability that it has by the machine or its neighbours: the file may say another.
+    """
     if reference is not None and reference.nvlinks_per_gpu is not None and gpu.bus_id in reference.gpus:
         return reference.nvlinks_per_gpu
     for element in gpu.element.named("gpu"):
-        able = capability(read_integer(element.value("sm")))
-        if able is not None:
+        sm = read_integer(element.value("sm"))
+        able = capability(sm if right_sm is None else right_sm)
+        if able is not None and sm is not None:
             return able.nvlinks
     return None
