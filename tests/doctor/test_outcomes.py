@@ -97,7 +97,7 @@ def test_a_warning_that_comes_until_the_end_is_the_last_word():
 
 
 def test_outcomes_name_no_cause_by_themselves():
-    outcomes = [pattern for _, pattern in log_patterns() if pattern.outcome is not None]
+    outcomes = [pattern for pattern in log_patterns() if pattern.outcome is not None]
 
     assert {pattern.outcome for pattern in outcomes} == {"start", "run"}
     assert all(pattern.role in {"origin", "follower"} for pattern in outcomes)
