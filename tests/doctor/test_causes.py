@@ -138,7 +138,7 @@ def test_a_failure_while_nvlink_sharp_is_set_up_is_the_fabric_managers(failure: 
 
 
 def test_no_fix_says_to_restart_the_fabric_manager_and_no_more():
-    for _regex, pattern in log_patterns():
+    for pattern in log_patterns():
         if "fabricmanager" in pattern.fix and pattern.id != "no-peer-access":
             assert "reboot" in pattern.fix, pattern.id
 

@@ -47,6 +47,20 @@ def test_what_a_host_says_comes_before_that_no_daemon_was_started(line: str, wor
     assert word in only(f"{line}\n{DAEMONS}", "LOG030").title
 
 
+def test_reasons_that_hydra_lists_below_are_hints():
+    text = (
+        "[mpiexec@n1] check_exit_codes (../demux_poll.c:117): unable to run bstrap_proxy on n2 (pid 247, exit code 65280)\n"
+        "[mpiexec@n1] HYD_bstrap_setup (../x.c:1062): error waiting for event\n[mpiexec@n1] Possible reasons:\n"
+        "[mpiexec@n1] 1. Host is unavailable. Please check that all hosts are available.\n"
+    )
+
+    assert "Hydra cannot start its helper" in only(text, "LOG030").title
+    assert (
+        "name of a host"
+        in only("ssh: Could not resolve hostname n2: Name or service not known\n" + text, "LOG030").title
+    )
+
+
 def test_of_many_hosts_each_says_it_and_the_message_stands_far_below():
     text = "".join(f"n{number}: bash: orted: command not found\n" for number in range(400))
 
@@ -97,7 +111,7 @@ def test_a_warning_that_comes_until_the_end_is_the_last_word():
 
 
 def test_outcomes_name_no_cause_by_themselves():
-    outcomes = [pattern for _, pattern in log_patterns() if pattern.outcome is not None]
+    outcomes = [pattern for pattern in log_patterns() if pattern.outcome is not None]
 
     assert {pattern.outcome for pattern in outcomes} == {"start", "run"}
     assert all(pattern.role in {"origin", "follower"} for pattern in outcomes)

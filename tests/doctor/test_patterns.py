@@ -261,7 +261,7 @@ def test_ordinary_lines_are_no_trouble(line: str):
     assert Troubles().matched_quiet(line, shape=1) is None
 
 
-@pytest.mark.parametrize("pattern", [pattern for _, pattern in log_patterns()], ids=lambda pattern: pattern.id)
+@pytest.mark.parametrize("pattern", list(log_patterns()), ids=lambda pattern: pattern.id)
 def test_a_pattern_says_what_why_and_what_to_do(pattern):
     assert pattern.what
     assert pattern.cause
@@ -270,6 +270,6 @@ def test_a_pattern_says_what_why_and_what_to_do(pattern):
 
 
 def test_patterns_have_names_of_their_own():
-    names = [pattern.id for _, pattern in log_patterns()]
+    names = [pattern.id for pattern in log_patterns()]
 
     assert len(set(names)) == len(names)

@@ -26,6 +26,11 @@ LINES = [
     JOB.head(3) + "Affinity for GPU 1 is empty, ignoring. (GPU affinity = 48-95 ; CPU affinity = 0-47).",
     "[rank3]:[E Pro.cpp:7] [Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=41, OpType=BROADCAST",
     "srun: error: node01: task 3: Killed",
+    "bash: line 1: orted: command not found",
+    "ORTE was unable to reliably start one or more daemons.",
+    "ORTE has lost communication with a remote daemon.",
+    "slurmstepd: error: pyxis: couldn't start container",
+    "Rank: 0 Size: 1",
     "[1,2]<stdout>:\x1b[36m" + JOB.head(2) + "Using network IB\x1b[0m",
 ]  # fmt: skip
 _PIECES = """NCCL INFO |NCCL WARN |:|[0] |0x|99999999999999999999|via NET/| -> |{|%s|\x1b[2J|\0|- Init START|nNodes |

@@ -83,9 +83,15 @@ _FILES = ("stack", "slurm", "container", "launchers", "launch", "network", "host
 
 
 @cache
-def log_patterns() -> tuple[tuple[re.Pattern[str], LogPattern], ...]:
-    """Return every pattern with its compiled regex, in the order in which they count."""
-    return tuple((re.compile(each.regex, re.ASCII), each) for each in _read().pattern)
+def log_patterns() -> tuple[LogPattern, ...]:
+    """Return every pattern, in the order in which they count."""
+    return _read().pattern
+
+
+@cache
+def log_regex(regex: str) -> re.Pattern[str]:
+    """Return the regex of a pattern, compiled when it is first tried: most logs need few of them."""
+    return re.compile(regex, re.ASCII)
 
 
 @cache

@@ -115,7 +115,9 @@ def _outcome(event: TroubleEvent) -> Literal["start", "run"] | None:
 def _is_reason(cause: TroubleEvent, outcome: TroubleEvent) -> bool:
     nearest = cause.last if cause.line < cause.last <= outcome.line else cause.line
     before = outcome.line - nearest
-    if cause.source != outcome.source or before < (0 if cause.role == "death" else -_CLOSE):
+    # What comes after it is mostly a hint or a consequence; of a warning that is known it may be the reason.
+    is_weak = cause.role == "death" or (cause.pattern is not None and cause.pattern.vague)
+    if cause.source != outcome.source or before < (0 if is_weak else -_CLOSE):
         return False
     if _outcome(outcome) == "run":
         return before <= _BEFORE_LOST

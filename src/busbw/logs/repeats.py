@@ -5,7 +5,7 @@ from functools import cache
 from typing import NamedTuple
 
 from busbw._core import LogSieve
-from busbw.facts.logs import LogPattern, log_patterns
+from busbw.facts.logs import LogPattern, log_patterns, log_regex
 from busbw.formats.lines.prefix import tag_spans
 from busbw.logs.lines import SAYS_RANK, WholeLine
 from busbw.logs.state import Process
@@ -85,7 +85,7 @@ def _message_spans(text: str, message: str, pattern: LogPattern | None) -> list[
 
 @cache
 def _regex(pattern: str) -> re.Pattern[str]:
-    return next(regex for regex, each in log_patterns() if each.id == pattern)
+    return next(log_regex(each.regex) for each in log_patterns() if each.id == pattern)
 
 
 @cache

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
-from busbw.facts.logs import LogCode, LogPattern, LogStage, log_codes, log_patterns, log_stages
+from busbw.facts.logs import LogCode, LogPattern, LogStage, log_codes, log_patterns, log_regex, log_stages
+from busbw.logs.pattern_index import possible_patterns
 
 _MOST_KEPT = 2**16
 _MOST_SHAPES = 2**16
@@ -112,10 +113,11 @@ class Troubles:
     @staticmethod
     def matched_once(message: str) -> tuple[LogPattern, dict[str, str]] | None:
         """Return the same for a text that has no shape."""
-        for regex, pattern in log_patterns():
-            match = regex.search(message)
+        every = log_patterns()
+        for number in possible_patterns(message, range(len(every))):
+            match = log_regex(every[number].regex).search(message)
             if match is not None:
-                return pattern, _named_groups(match)
+                return every[number], _named_groups(match)
         return None
 
     def holds(self, source: int, lines: range) -> bool:
@@ -130,13 +132,14 @@ class Troubles:
         if known is not None and known < 0:
             return None
         every = log_patterns()
+        if known is not None and (match := log_regex(every[known].regex).search(message)) is not None:
+            return every[known], _named_groups(match)
         # A pattern may ask for a number, which a shape does not have.
-        for number in among if known is None else (known, *among):
-            regex, pattern = every[number]
-            match = regex.search(message)
+        for number in possible_patterns(message, among):
+            match = log_regex(every[number].regex).search(message)
             if match is not None:
                 self._remember(shape, number)
-                return pattern, _named_groups(match)
+                return every[number], _named_groups(match)
         if known is None:
             self._remember(shape, -1)
         return None
@@ -203,4 +206,4 @@ def _named_groups(match: re.Match[str]) -> dict[str, str]:
 
 @cache
 def _quiet_ones() -> tuple[int, ...]:
-    return tuple(number for number, (_regex, pattern) in enumerate(log_patterns()) if pattern.quiet)
+    return tuple(number for number, pattern in enumerate(log_patterns()) if pattern.quiet)
