@@ -19,6 +19,8 @@ namespace {
 // Longer lines are looked at around their marks only, which is not for here.
 constexpr std::size_t longest_line = 4096;
 constexpr std::size_t most_known = 4096;
+// Of lines that are nothing to anybody: to know them is faster than to look for marks in them.
+constexpr std::size_t most_nothing = 1024;
 constexpr std::size_t most_known_bytes = std::size_t{4} << 20U;
 constexpr char line_end = '\n';
 constexpr char state_end = '\x1e';
@@ -218,6 +220,7 @@ void KnownLines::learn(std::string_view line, std::vector<KnownRow> rows, bool i
     if (known_.size() >= most_known || known_bytes_ + line.size() > most_known_bytes) {
         known_.clear();
         known_bytes_ = 0;
+        nothing_ = 0;
     }
     blank(line, blanked_);
     known_bytes_ += blanked_.size();
@@ -284,6 +287,10 @@ LeftLines KnownLines::read(std::string_view text, std::size_t at, std::uint64_t 
         const std::string_view line = text.substr(at, end - at);
         const Known* const known = find(line);
         const bool is_left = known != nullptr ? has_left || !take(*known, line, number) : marks_.any_in(line);
+        if (known == nullptr && !is_left && nothing_ < most_nothing) {
+            learn(line, {}, false);
+            ++nothing_;
+        }
         if (has_left && (known != nullptr || !is_left || at - left.begin >= most_left)) {
             left.end = at;
             return left;

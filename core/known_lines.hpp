@@ -88,6 +88,8 @@ class KnownLines {
     // By the hash of their text.
     std::unordered_map<std::uint64_t, Known> known_;
     std::size_t known_bytes_ = 0;
+    // Lines without a mark that are known.
+    std::size_t nothing_ = 0;
     std::uint64_t taken_ = 0;
     // Kept between lines for their memory alone.
     mutable std::string blanked_;

@@ -68,8 +68,10 @@ void leaves_what_does_not_fit() {
     lines.add_table({{CellKind::real, 0.0}});
     lines.learn("s 1e100", {{0, {{0, 2, 7}}}}, false);
     expect(lines.read("s 9e999", 0, 1).begin == 0 && lines.taken() == 0, "it is no double");
-    lines.learn("s " + std::string(5000, '1'), {}, false);
-    expect(lines.read("s " + std::string(5000, '1'), 0, 1).begin == 0, "too long");
+    std::string endless = "s ";
+    endless.append(5000, '1');
+    lines.learn(endless, {}, false);
+    expect(lines.read(endless, 0, 1).begin == 0, "too long");
     expect_throw<std::invalid_argument>([&] { lines.learn("s", {{1, {}}}, false); }, "no such table");
     expect_throw<std::invalid_argument>([&] { lines.learn("s", {{0, {{0, 0, 2}}}}, false); }, "beyond the line");
 }
@@ -95,15 +97,17 @@ void hands_out_some_kilobytes_at_once() {
 void forgets_where_there_is_no_room() {
     KnownLines lines = with_steps();
     for (int count = 1; count < 4500; ++count) {
-        lines.learn("s" + std::string(static_cast<std::size_t>(count % 4000), 'x') + (count < 4000 ? "" : "y"), {},
-                    false);
+        std::string line = "s";
+        line.append(static_cast<std::size_t>(count % 4000), 'x');
+        line += count < 4000 ? "" : "y";
+        lines.learn(line, {}, false);
     }
     expect(!lines.knows("s 12 4.50") && lines.knows("sxxxy"), "the last ones are known");
 }
 
 void takes_out_escapes() {
     expect(without_escapes("a\x1b[31mb\x1b[38;2;1;2;3mc\x1b(Bd\x1b[?25le") == "abcde", "sequences");
-    const std::string others = "\x1b[1;\x1b(A\x1b[" + std::string(21, '1') + "m\x1b";
+    const std::string others = "\x1b[1;\x1b(A\x1b[111111111111111111111m\x1b";
     expect(without_escapes(others) == others, "what is none stays");
 }
 

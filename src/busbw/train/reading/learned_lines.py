@@ -81,12 +81,12 @@ class LearnedLines:
                 self._learn(line)
 
     def _learn(self, line: bytes) -> None:
-        if any(mark in line for mark in self._others) and self._is_other(line):
-            return
         rows: list[tuple[int, list[Cell]]] = []
         for place, table in enumerate(self._tables):
             found = table.rows(line) if any(mark in line for mark in table.marks) else []
             if found is None:
                 return
             rows.extend((place, cells) for cells in found)
+        if any(mark in line for mark in self._others) and self._is_other(line):
+            return
         self._lines.learn(line, rows, self._json_mark in line)
