@@ -10,6 +10,7 @@
 
 #include "bind_fabric.hpp"
 #include "bind_heartbeat.hpp"
+#include "bind_known_lines.hpp"
 #include "bind_logs.hpp"
 #include "bind_mpi.hpp"
 #include "bind_nccl.hpp"
@@ -395,6 +396,7 @@ NB_MODULE(_core, module) {
     module.def("copy_with_memcpy", copied<copy_with_memcpy>, "source"_a, "target"_a, "size_bytes"_a, waits);
     module.def("noise_on", noise_on, "cpus"_a, "quantum_ns"_a, "duration_ns"_a, waits);
     bind_fabric(module);
+    bind_known_lines(module);
     bind_logs(module);
     bind_nccl(module);
     bind_pairs(module);

@@ -35,6 +35,7 @@ _TRACE = json.dumps(
         ],
     }
 ).encode()
+_LEARNED = [log_of(release, 1010).encode() for release in ("Megatron-LM core", "torchtitan 2024", "MLPerf")]
 _RECORD = json.dumps(
     {
         "header": {"id": "a", "rank": 0, "n_ranks": 2, "nnodes": 1},
@@ -64,6 +65,17 @@ def _log(data: bytes) -> object:
     log: TrainingLog = training_log(steps, work, source="fuzz", program="x", garbled=reader.garbled())
     _shown(TrainReadReport(logs=(log,)))
     return log
+
+
+def _learned_log(data: bytes) -> object:
+    """Read a log after a thousand steps: then lines are learned. Raises AssertionError for miscounted lines."""
+    reader = StepReader(source="fuzz")
+    reader.feed(_LEARNED[len(data) % len(_LEARNED)])
+    before = reader.lines.lines
+    for _ in range(2):
+        reader.feed(data + b"\n")
+    assert reader.lines.lines == before + 2 * (data.count(b"\n") + 1)
+    return reader.rows()
 
 
 def _metrics(data: bytes) -> object:
@@ -102,6 +114,7 @@ def _table(data: bytes) -> object:
 
 TRAINING_LOG_HARNESSES: dict[str, Callable[[bytes], object]] = {
     "training_log": _log,
+    "learned_training_log": _learned_log,
     "trainer_state": lambda data: documents.read_trainer_state(data, "fuzz"),
     "metrics_table": _metrics,
     "kineto_trace": _trace,
@@ -116,6 +129,7 @@ TRAINING_LOG_SEEDS: dict[str, tuple[bytes, ...]] = {
         (_SAMPLES / "nemo-dllogger.json").read_bytes()[:900],
         *(log_of(release, 3).encode() for release in RELEASES),
     ),
+    "learned_training_log": tuple(log_of(release, 3).encode() for release in RELEASES),
     "trainer_state": ((_SAMPLES / "trainer_state.json").read_bytes(),),
     "metrics_table": ((_SAMPLES / "metrics.csv").read_bytes()[:800],),
     "kineto_trace": (_TRACE,),

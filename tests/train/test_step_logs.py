@@ -257,3 +257,37 @@ def test_states_of_a_bar_are_in_the_order_of_the_file_where_its_unit_switches() 
 
     (bar,) = bars.found.values()
     assert bar.states == [(n, n, n + 6) for n in range(1, 200)]
+
+
+def test_a_slow_end_is_told_and_does_not_take_the_window(tmp_path: Path) -> None:
+    draw = random.Random(5)
+    steps = [draw.gauss(1390, 5) for _ in range(2000)]
+    # As it was seen: some slower steps, and then much slower ones.
+    end = [draw.gauss(1500, 5) for _ in range(31)] + [draw.gauss(3700, 10) for _ in range(11)]
+    text = "".join(megatron(step, ms) for step, ms in enumerate(steps + end, start=1))
+
+    log = read_text(tmp_path, text)
+
+    assert log.window is not None
+    assert log.window.step_s.value == pytest.approx(1.39, rel=0.01)
+    assert log.window.last_step == 2000
+    (found,) = [each for each in log.findings if each.code == "STEP005"]
+    assert "the last 42 lines, from step 2001 on" in found.evidence
+    # A level of a tenth, and an end that is faster, are no slow end.
+    for last in ([draw.gauss(3700, 10) for _ in range(250)], [draw.gauss(1000, 5) for _ in range(60)]):
+        text = "".join(megatron(step, ms) for step, ms in enumerate(steps + last, start=1))
+        log = read_text(tmp_path, text)
+        assert log.window is not None
+        assert log.window.last_step == 2000 + len(last)
+        assert log.window.first_step == pytest.approx(2001, abs=2)
+
+
+def test_events_of_mlperf_without_moments_are_refused_by_that_name(tmp_path: Path) -> None:
+    event = ':::MLLOG {{"key": "train_loss", "value": 3.5, "metadata": {{"samples_count": {}}}}}\n'
+    with pytest.raises(InputError, match="3 that count steps have no time_ms") as caught:
+        read_text(tmp_path, "a line\n" + "".join(event.format(512 * n) for n in range(1, 4)), global_batch=512)
+    assert caught.value.where is not None
+    assert caught.value.where.endswith(":2")
+    # Events that count nothing are no log of steps.
+    with pytest.raises(InputError, match="no step of"):
+        read_text(tmp_path, ':::MLLOG {"key": "run_start", "value": null}\n')

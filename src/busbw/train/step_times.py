@@ -1,8 +1,9 @@
 """What a job's steps come to: the steady window, throughput, utilisation, long steps, drift, and findings.
 
-The steady window begins where the level of the last start changed for the last time (`stats.change_points`, false
-alarms 1 %, changes of 1 % or more), after slow steps at its very beginning, of which there are too few for a level:
-the warm-up is what lies before it, not a number of steps.
+The steady window is the last level of the last start (`stats.change_points`, false alarms 1 %, changes of 1 % or more),
+after slow steps at its very beginning, of which there are too few for a level: the warm-up is what lies before it, not
+a number of steps. A last level of fewer than a tenth of the steps that is slower than the one before is a slow end: it
+is told, and the window lies before it.
 """
 
 import math
@@ -47,6 +48,8 @@ _LEAST_SLOWER = 0.02
 _MOST_NUMBERS = 20
 _LEAST_S = 1e-12
 _LEAST_REGULAR = 3
+# Of the steps of a start: fewer at its end, and slower ones, are its end and not its level.
+_LEAST_OF_A_START = 0.1
 _MFU = "FLOPs of a step / (seconds of a step x GPUs x peak FLOP/s of a GPU)"
 
 
@@ -60,7 +63,7 @@ def training_log(
     notes: Sequence[str] = (),
 ) -> TrainingLog:
     """Return what is told of a log. `garbled`: lines that were no step, and the first of them."""
-    window, slow, places = _window(steps)
+    window, slow, places, slow_end = _window(steps)
     batch = _batch_of(steps, places, work, source)
     throughput = _throughput(window, batch, steps, places)
     outcome, sentence = _sentence(window, throughput, steps)
@@ -83,18 +86,20 @@ def training_log(
         impossible=steps.impossible,
         outcome=outcome,
         sentence=sentence,
-        findings=tuple(_findings(steps, window, slow, garbled, source)),
+        findings=(*_findings(steps, window, slow, garbled, source), *_slow_end(steps, window, slow_end, source)),
         notes=(*steps.notes, *notes),
     )
 
 
-def _window(steps: JobSteps) -> tuple[SteadyWindow | None, LongSteps | None, range]:
-    """Return the steady window, its long steps, and the places it takes; None without a step."""
+def _window(steps: JobSteps) -> tuple[SteadyWindow | None, LongSteps | None, range, range]:
+    """Return the steady window, its long steps, the places it takes, and those of a slow end; None without a step."""
     first, last = _last_start(steps)
     if first == last:
-        return None, None, range(0)
+        return None, None, range(0), range(0)
     times = steps.times_s[first:last]
-    begin = first + _beginning(times)
+    on_level = _on_level(times)
+    slow_end = range(first + on_level.stop, last)
+    begin, last = first + on_level.start, first + on_level.stop
     places = range(begin, last)
     inside = steps.times_s[begin:last]
     ordered = sorted(inside)
@@ -114,7 +119,7 @@ def _window(steps: JobSteps) -> tuple[SteadyWindow | None, LongSteps | None, ran
         spread=(ordered[(3 * len(ordered)) // 4] - ordered[len(ordered) // 4]) / 2 / centre,
         drift=drift(inside),
     )
-    return window, _long_steps(steps, places, centre), places
+    return window, _long_steps(steps, places, centre), places, slow_end
 
 
 def _of_times(ordered: Sequence[float], rounding_s: float) -> ScalingEstimate:
@@ -146,8 +151,8 @@ def _last_start(steps: JobSteps) -> tuple[int, int]:
     )
 
 
-def _beginning(times_s: Sequence[float]) -> int:
-    """Return from which place on the times lie on their last level."""
+def _on_level(times_s: Sequence[float]) -> range:
+    """Return the places of the last level that is no slow end, without the slow steps it begins with."""
     each = max(1, math.ceil(len(times_s) / _MOST_VALUES))
     values = (
         times_s
@@ -155,14 +160,24 @@ def _beginning(times_s: Sequence[float]) -> int:
         else [median(sorted(times_s[at : at + each])) for at in range(0, len(times_s) - each + 1, each)]
     )
     changes = change_points(values, false_alarms=FALSE_ALARMS, least_change=LEAST_CHANGE)
-    begin = changes[-1] * each if changes else 0
-    rest = sorted(times_s[begin:])
+    ends = [*(each * change for change in changes), len(times_s)]
+    levels = list(pairwise([0, *ends]))
+    while len(levels) > 1 and _is_slow_end(times_s, *levels[-2:]):
+        levels.pop()
+    begin, end = levels[-1]
+    rest = sorted(times_s[begin:end])
     centre = median(rest)
     deviation = _MAD_TO_DEVIATION * median(sorted([abs(each - centre) for each in rest]))
     most = centre + max(_DEVIATIONS * deviation, LEAST_CHANGE * centre)
-    first = next((at for at in range(begin, len(times_s)) if times_s[at] <= most), begin)
+    first = next((at for at in range(begin, end) if times_s[at] <= most), begin)
     # More of them than a level has would have been a level of their own.
-    return first if first - begin < LEAST_OF_A_LEVEL else begin
+    return range(first if first - begin < LEAST_OF_A_LEVEL else begin, end)
+
+
+def _is_slow_end(times_s: Sequence[float], before: tuple[int, int], level: tuple[int, int]) -> bool:
+    if level[1] - level[0] >= _LEAST_OF_A_START * len(times_s):
+        return False
+    return median(sorted(times_s[slice(*level)])) > median(sorted(times_s[slice(*before)]))
 
 
 def _long_steps(steps: JobSteps, places: range, centre_s: float) -> LongSteps | None:
@@ -351,6 +366,24 @@ def _findings(
             )
         )
     return [*found, *_slow_rank(steps.ranks)]
+
+
+def _slow_end(steps: JobSteps, window: SteadyWindow | None, places: range, source: str) -> list[Finding]:
+    """Return that the last steps are slower than the window, where they are."""
+    if window is None or not places:
+        return []
+    end_s = median(sorted(steps.times_s[places.start : places.stop]))
+    return [
+        finding(
+            "STEP005",
+            change=percent(end_s / window.step_s.value - 1),
+            evidence=f"the last {counted(len(places), 'line')}, from step {steps.numbers[places.start]} on, take "
+            f"{precise_time(end_s)} instead of {precise_time(window.step_s.value)}; fewer than a tenth of all, they "
+            "are left out of the window",
+            fix="look at what changed there: clocks and temperature of the GPUs, a link, or the end of the input",
+            place=FilePlace(file=source, line=steps.lines[places.start]),
+        )
+    ]
 
 
 def _long_finding(slow: LongSteps, window: SteadyWindow, source: str) -> Finding:

@@ -177,6 +177,12 @@ def _nothing(reader: StepReader, source: str) -> InputError:
             where=source,
             hint="give it: --batch N",
         )
+    if reader.events.without_moments:
+        return InputError(
+            f"events of MLPerf tell no time: {reader.events.without_moments} that count steps have no time_ms",
+            where=f"{source}:{reader.events.first_without_moment}",
+            hint="give the log as the program wrote it: mlperf_logging prints time_ms in every event",
+        )
     return InputError(
         f"no step of {_KNOWN}",
         where=source,

@@ -55,7 +55,7 @@ class Restart(Value, kw_only=True, frozen=True):
 
 
 class SteadyWindow(Value, kw_only=True, frozen=True):
-    """The last stretch of steps on one level, after warm-up and every later change of level."""
+    """The last stretch of steps on one level, after warm-up and changes of level, and before a slow end."""
 
     first_step: Integer
     last_step: Integer

@@ -5,14 +5,16 @@ time of a step is taken from the elapsed time, which has whole seconds: over str
 """
 
 import re
+from array import array
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import groupby, pairwise
 
-from busbw.train.reading.lines import RETURN, rank_of
-from busbw.train.reading.rows import NO_RANK, StepRows
+from busbw.train.reading.lines import RETURN, rank_of, rank_span
+from busbw.train.reading.rows import NO_RANK, Cell, StepRows, cells_at
 from busbw.train.reading.step_forms import StepForm
 
-_MARKS = (b"it/s", b"s/it")
+MARKS = (b"it/s", b"s/it")
 # Within one line, and one state of a bar. It begins with the bar itself: a search for a fixed text is the fastest.
 _BAR = re.compile(
     rb"%\|(?<=\d%\|)[^|\n\x1e]{0,800}\|[ \t\r\f\v]{0,20}(\d{1,12})/(\d{1,12}) "
@@ -40,6 +42,19 @@ _MOST_APART = 0.1
 _MOST_BARS = 64
 _MOST_EPOCHS = 10**6
 _LONGEST_NAME_BYTES = 80
+# In place of the total, where a bar of each epoch goes on.
+_ALL_EPOCHS = -1
+_COLUMNS = {
+    "step": ("whole", 0),
+    "total": ("whole", 0),
+    "elapsed_s": ("clock", 0),
+    "s/it": ("real", 0),
+    "it/s": ("real", 0),
+    "epoch": ("whole", -1),
+    "rank": ("whole", NO_RANK),
+}
+# The kind of each column of states of bars, and what stands for it where a line does not say it.
+TABLE = list(_COLUMNS.values())
 
 
 @dataclass(slots=True)
@@ -52,6 +67,21 @@ class _Bar:
     # Of the last state.
     step: int = -1
     elapsed_s: int = -1
+
+    def take(self, offset: int, step: int, elapsed_s: int, line: int, rate_s: float) -> None:
+        """Take a state; one that says what the last one said is left out."""
+        number = offset + step
+        if number == self.step and elapsed_s == self.elapsed_s:
+            return
+        if not self.states:
+            self.offset, self.rate_s = offset, rate_s
+        self.step, self.elapsed_s = number, elapsed_s
+        self.states.append((number, elapsed_s, line))
+
+    def take_more(self, states: list[tuple[int, int, int]]) -> None:
+        """Take states of which the first was taken already."""
+        self.states += [state for before, state in pairwise(states) if before[:2] != state[:2]]
+        self.step, self.elapsed_s, _ = states[-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +99,11 @@ class _BarPlace:
 class ProgressBars:
     """The states of each bar: step, elapsed seconds, line. A bar of each epoch goes on where the last one ended."""
 
-    found: dict[tuple[bytes, int], _Bar] = field(default_factory=dict)
+    found: dict[tuple[int, int], _Bar] = field(default_factory=dict)
 
     def look(self, block: bytes, first_line: int) -> None:
         """Take the bars of a block of whole lines, in the order of the file."""
-        if not any(mark in block for mark in _MARKS):
+        if not any(mark in block for mark in MARKS):
             return
         # The block begins behind a line's end. Most bars have the same text between them, and the same total.
         line, end, ahead = first_line - 1, 0, b"\n"
@@ -88,24 +118,59 @@ class ProgressBars:
             line += place.lines
             if not place.counts:
                 continue
-            bar, offset = bars.get((between, total)) or bars.setdefault((between, total), self._bar(place, total))
+            bar, offset = bars.get((between, total)) or bars.setdefault(
+                (between, total), self._bar(place.epoch, place.rank, int(total))
+            )
             if bar is not None:
-                number, elapsed_s = offset + int(step), _seconds(minutes) + int(second)
-                if number != bar.step or elapsed_s != bar.elapsed_s:
-                    if not bar.states:
-                        bar.offset, bar.rate_s = offset, _step_s(rate, unit)
-                    bar.step, bar.elapsed_s = number, elapsed_s
-                    bar.states.append((number, elapsed_s, line))
+                rate_s = _step_s(0.0 if rate == b"?" else float(rate), unit)
+                bar.take(offset, int(step), _seconds(minutes) + int(second), line, rate_s)
 
-    def _bar(self, place: _BarPlace, total: bytes) -> tuple[_Bar | None, int]:
+    def rows_of(self, text: bytes) -> list[list[Cell]] | None:
+        """Return where on a line the columns of `TABLE` stand, [] for no bar; None: look at it by itself."""
+        match = _BAR.search(text)
+        place = _place(b"\n" + text[: match.start()]) if match is not None else None
+        if match is None or place is None or not place.counts:
+            return []
+        before = _PERCENT.sub(b"", text[: match.start()])
+        name = _name_before(before)
+        epoch = _EPOCH.search(name)
+        start = len(before) - len(name)
+        spans = {
+            "step": match.span(1),
+            "total": match.span(2),
+            "elapsed_s": (match.start(3), match.end(4)),
+            match[6].decode(): match.span(5) if match[5] != b"?" else None,
+            "epoch": (start + epoch.start(1), start + epoch.end(1)) if epoch is not None else None,
+            "rank": rank_span(text),
+        }
+        columns = list(_COLUMNS)
+        cells = cells_at(text, [(columns.index(name), span) for name, span in spans.items() if span is not None])
+        return None if cells is None else [cells]
+
+    def take_columns(self, columns: list[bytes]) -> None:
+        """Take states that were read into the columns of `TABLE`, and first the numbers of their lines."""
+        kinds = ("q", *("d" if kind == "real" else "q" for kind, _ in TABLE))
+        lines, steps, totals, elapsed_s, each_s, rates, epochs, ranks = (
+            array(kind, column) for kind, column in zip(kinds, columns, strict=True)
+        )
+        at = 0
+        for (total, epoch, rank), rows in groupby(zip(totals, epochs, ranks, strict=True)):
+            bar, offset = self._bar(None if epoch < 0 else int(min(epoch, _MOST_EPOCHS)), int(rank), int(total))
+            place = slice(at, at := at + sum(1 for _ in rows))
+            if bar is not None:
+                rate_s = each_s[place.start] or _step_s(rates[place.start], b"it/s")
+                bar.take(offset, steps[place.start], elapsed_s[place.start], lines[place.start], rate_s)
+                numbers = [offset + step for step in steps[place]]
+                bar.take_more(list(zip(numbers, elapsed_s[place], lines[place], strict=True)))
+
+    def _bar(self, epoch: int | None, rank: int, total: int) -> tuple[_Bar | None, int]:
         """Return a bar and what its steps are counted from; None: there are too many bars already."""
-        key = (total if place.epoch is None else b"epoch", place.rank)
+        key = (total if epoch is None else _ALL_EPOCHS, rank)
         if key not in self.found and len(self.found) == _MOST_BARS:
             return None, 0
         bar = self.found.setdefault(key, _Bar())
-        steps = int(total)
-        bar.total = max(bar.total, steps)
-        return bar, 0 if place.epoch is None else place.epoch * steps
+        bar.total = max(bar.total, total)
+        return bar, 0 if epoch is None else epoch * total
 
     def rows(self) -> StepRows | None:
         """Return the longest bar in stretches; None: there is no bar of a few seconds."""
@@ -172,9 +237,8 @@ def _from_its_start(bar: _Bar) -> _Bar | None:
     return _Bar(states=[(bar.offset, 0, line), bar.states[0]], total=bar.total)
 
 
-def _step_s(rate: bytes, unit: bytes) -> float:
-    value = 0.0 if rate == b"?" else float(rate)
-    return value if unit == b"s/it" or value == 0 else 1 / value
+def _step_s(rate: float, unit: bytes) -> float:
+    return rate if unit == b"s/it" or rate == 0 else 1 / rate
 
 
 @lru_cache(maxsize=64)

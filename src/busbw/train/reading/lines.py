@@ -8,11 +8,12 @@ ending the line; each state of a bar is a line here, and counts to the line of t
 import re
 from collections.abc import Iterator
 
+from busbw._core import without_escapes
+
 # So much of a line is looked at on either side of its mark: patterns look for their end from many places.
 LONGEST_LINE_BYTES = 4096
 # Stands for a carriage return within a line: the end of one state of a progress bar.
 RETURN = b"\x1e"
-_ESCAPE = re.compile(rb"\x1b(?:\[[0-9;?]{0,20}[A-Za-z]|\(B)")
 # What launchers write in front: [rank0]: and [default0]: of torchrun, [0]: of MPICH, [1,0]<stdout>: of Open MPI, and
 # 0: of srun.
 _RANK = re.compile(rb"[ \t]{0,6}(?:\[(?:rank|default)?(\d{1,7})\]:|\[\d{1,9},(\d{1,7})\]<std(?:out|err)>:|(\d{1,7}): )")
@@ -63,7 +64,7 @@ class LineBlocks:
 def _plain(block: bytes) -> bytes:
     if b"\r" in block:
         block = block.replace(b"\r\n", b"\n").replace(b"\r", RETURN)
-    return _ESCAPE.sub(b"", block) if b"\x1b" in block else block
+    return without_escapes(block) if b"\x1b" in block else block
 
 
 def marked(block: bytes, mark: bytes, *, most: int = LONGEST_LINE_BYTES) -> Iterator[tuple[int, bytes]]:
@@ -83,25 +84,13 @@ def marked(block: bytes, mark: bytes, *, most: int = LONGEST_LINE_BYTES) -> Iter
         at = block.find(mark, end)
 
 
-def has_long_line(block: bytes) -> bool:
-    """Whether a block of whole lines has one over the limit."""
-    at = 0
-    while at < len(block):
-        end = block.rfind(b"\n", at, at + LONGEST_LINE_BYTES + 1)
-        if end < 0:
-            return True
-        at = end + 1
-    return False
-
-
 def rank_of(line: bytes) -> int | None:
     """Return the rank that a launcher wrote in front of a line; None: it did not."""
+    span = rank_span(line)
+    return None if span is None else int(line[slice(*span)])
+
+
+def rank_span(line: bytes) -> tuple[int, int] | None:
+    """Return where in a line the rank stands; None: nowhere."""
     found = _RANK.match(line)
-    if found is None:
-        return None
-    return int(found[1] or found[2] or found[3])
-
-
-def has_ranks(block: bytes) -> bool:
-    """Whether a launcher may have written ranks in front of lines of a block, or a bar returned the carriage in it."""
-    return b"]:" in block or b"]<std" in block or RETURN in block or _RANK.match(block) is not None
+    return None if found is None else found.span(found.lastindex or 0)

@@ -3,15 +3,23 @@
 import math
 import re
 from array import array
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 from busbw.base.errors import InputError
 from busbw.formats.arithmetic import printed
 from busbw.model.scaling import ScalingEstimate
+from busbw.train.reading.bars import MARKS as BAR_MARKS
+from busbw.train.reading.bars import TABLE as BAR_TABLE
 from busbw.train.reading.bars import ProgressBars
+from busbw.train.reading.learned_lines import LearnedLines, LearnedTable
 from busbw.train.reading.lines import LineBlocks, marked, rank_of
+from busbw.train.reading.mllog import MARK as MLLOG_MARK
+from busbw.train.reading.mllog import TABLES as MLLOG_TABLES
 from busbw.train.reading.mllog import MlperfEvents
-from busbw.train.reading.rows import MOST_STEPS, StepRows
+from busbw.train.reading.rows import MOST_STEPS, Cell, StepRows, cells_at
+from busbw.train.reading.settings_lines import MARKS as SETTING_MARKS
 from busbw.train.reading.settings_lines import PrintedSettings
 from busbw.train.reading.step_forms import STEP_FORMS
 
@@ -49,9 +57,13 @@ class StepReader:
     mean: PrintedMean | None = None
     # TFLOP/s of a GPU that stand on lines of their own.
     tflops: "array[float]" = field(default_factory=lambda: array("d"))
-    # The form that every line of the last block had; None: it had others.
-    _dense: StepRows | None = None
+    learned: LearnedLines = field(init=False)
     _rows: tuple[StepRows, ...] = field(default_factory=lambda: tuple(StepRows(form=form) for form in STEP_FORMS))
+
+    def __post_init__(self) -> None:
+        self.learned = LearnedLines(
+            self._tables(), json_mark=MLLOG_MARK, others=(*SETTING_MARKS, _MEAN_MARK), is_other=_says_once
+        )
 
     def feed(self, block: bytes) -> None:
         """Take the next bytes. Raises InputError for more steps than any job has."""
@@ -62,20 +74,21 @@ class StepReader:
         self._look(self.lines.finish())
 
     def _look(self, block: bytes) -> None:
+        at, line = 0, self.lines.lines + 1
+        while at < len(block):
+            begin, at, line = self.learned.left(block, at, line)
+            left = block[begin:at]
+            self._look_at_each(left, line)
+            self.learned.learn(left, line)
+            line += left.count(b"\n")
+        self.lines.lines = line - 1
+
+    def _look_at_each(self, block: bytes, first_line: int) -> None:
+        """Look at lines that are not known; they have a mark, and one that was known too is among them now and then."""
         if not block:
             return
-        first_line = self.lines.lines + 1
-        if self._dense is not None and self._dense.take_block(block, first_line):
-            # Each of its lines is a step: there is nothing else in it.
-            self._bounded(self._dense)
-            self.lines.lines += block.count(b"\n")
-            return
-        self._dense = None
         for rows in self._rows:
             if rows.form.mark not in block:
-                continue
-            if rows.take_block(block, first_line):
-                self._dense = rows
                 continue
             line, counted = first_line, 0
             for start, text in marked(block, rows.form.mark):
@@ -89,7 +102,6 @@ class StepReader:
         self.bars.look(block, first_line)
         self.events.look(block, first_line, self.settings)
         self._look_for_mean(block, first_line)
-        self.lines.lines += block.count(b"\n")
 
     def _look_for_mean(self, block: bytes, first_line: int) -> None:
         for start, text in marked(block, _MEAN_MARK):
@@ -101,6 +113,31 @@ class StepReader:
                     steps_per_s=ScalingEstimate(value=rate.value, low=rate.low, high=rate.high, basis="digits"),
                     line=first_line + block.count(b"\n", 0, start),
                 )
+
+    def _tables(self) -> Iterator[LearnedTable]:
+        for rows in self._rows:
+            yield LearnedTable(
+                marks=(rows.form.mark,), columns=rows.table(), rows=rows.rows_of, take=partial(self._take_steps, rows)
+            )
+        yield LearnedTable(
+            marks=(_BRIDGE_MARK,), columns=[("real", math.nan)], rows=_bridge_rows, take=self._take_tflops
+        )
+        yield LearnedTable(marks=BAR_MARKS, columns=BAR_TABLE, rows=self.bars.rows_of, take=self.bars.take_columns)
+        for name in MLLOG_TABLES:
+            yield LearnedTable(
+                marks=(MLLOG_MARK,),
+                columns=self.events.table(name),
+                rows=partial(self.events.rows_of, name),
+                take=partial(self.events.take_columns, name),
+            )
+
+    def _take_steps(self, rows: StepRows, columns: list[bytes]) -> None:
+        rows.take_columns(columns)
+        self._bounded(rows)
+
+    def _take_tflops(self, columns: list[bytes]) -> None:
+        if len(self.tflops) < MOST_STEPS:
+            self.tflops.frombytes(columns[1])
 
     def _bounded(self, rows: StepRows) -> None:
         if len(rows.numbers) > MOST_STEPS:
@@ -135,3 +172,13 @@ class StepReader:
         if self.events.garbled:
             torn.append((self.events.garbled, self.events.first_garbled))
         return sum(count for count, _ in torn), min((line for _, line in torn), default=0)
+
+
+def _bridge_rows(line: bytes) -> list[list[Cell]] | None:
+    found = [cells_at(line, [(0, match.span(1))]) for match in _BRIDGE.finditer(line)]
+    return None if None in found else [cells for cells in found if cells is not None]
+
+
+def _says_once(line: bytes) -> bool:
+    """Whether a line says a setting or a mean of the run: what is said once is not learned."""
+    return PrintedSettings.says(line) or (_MEAN_MARK in line and _MEAN.search(line) is not None)

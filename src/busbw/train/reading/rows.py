@@ -1,14 +1,12 @@
 """Steps as they were read, in columns: a log of a day has half a million."""
 
+import re
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 
-import msgspec
-
-from busbw.train.reading.lines import has_long_line, has_ranks
-from busbw.train.reading.step_forms import StepForm, decimals, stamps_of
+from busbw.train.reading.lines import rank_span
+from busbw.train.reading.step_forms import ZEROS, StepForm, decimals, stamp_of, stamp_span
 
 NO_RANK = -1
 _WHOLE = ("totals", "batches", "consumed")
@@ -19,8 +17,13 @@ MOST_STEPS = 5_000_000
 
 
 _NO_NUMBER = float("nan")
-_FLOATS, _WHOLES = msgspec.json.Decoder(list[float]), msgspec.json.Decoder(list[int])
-_N = TypeVar("_N", int, float)
+# What the core reads as it is read here; "nan", "+5" and whole numbers beyond 64 bits are left.
+_PLAIN = re.compile(
+    rb"-?\d{1,18}(?:,\d{1,18})*(?:\.\d{0,24})?(?:[eE][-+]?\d{1,3})?"
+    rb"|(?:\d{1,5}:)?\d{1,2}:\d\d|\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[.,]\d{1,6}"
+)
+# A column, and where in a line it begins and ends.
+Cell = tuple[int, int, int]
 
 
 @dataclass(slots=True)
@@ -76,46 +79,48 @@ class StepRows:
         if len(self.numbers) <= _MOST_FOR_DIGITS:
             self.decimals = min(self.decimals, max(decimals(text, is_padded=self.form.is_padded), 0))
         if self.form.has_stamp:
-            self.stamps.append(next(iter(stamps_of(line)), None) or _NO_NUMBER)
+            self.stamps.append(stamp_of(line))
         for name in self.form.more:
             self._more(name, match[name] if name in pattern.groupindex else None)
         return True
 
-    def take_block(self, block: bytes, first_line: int) -> bool:
-        """Take a block of whole lines each of which is a step of one rank, all at once; False: it is no such block."""
-        count = block.count(b"\n")
-        if not count or block.count(self.form.mark) != count or has_ranks(block):
-            return False
-        if has_long_line(block):
-            return False
-        stamps = stamps_of(block) if self.form.has_stamp else []
-        if self.form.has_stamp and len(stamps) != count:
-            return False
-        for pattern in self.form.patterns:
-            found = pattern.findall(block)
-            if len(found) == count:
-                break
-        else:
-            return False
-        columns = dict(
-            zip(sorted(pattern.groupindex, key=pattern.groupindex.__getitem__), zip(*found, strict=True), strict=True)
-        )
-        values = _plain(columns["value"])
-        self.stamps.extend(_NO_NUMBER if stamp is None else stamp for stamp in stamps)
-        self.numbers.extend(_wholes(columns["step"]))
-        self.values.extend(_floats(values))
-        self.lines.extend(range(first_line, first_line + count))
-        self.ranks.extend(array("q", [NO_RANK]) * count)
-        if len(self.numbers) - count < _MOST_FOR_DIGITS:
-            digits = (decimals(text, is_padded=self.form.is_padded) for text in values[:_MOST_FOR_DIGITS])
-            self.decimals = min(self.decimals, *(max(digit, 0) for digit in digits))
-        for name in self.form.more:
-            texts = columns.get(name, (b"",) * count)
-            if name in _WHOLE:
-                _extend(getattr(self, name), texts, _wholes, 0)
-            else:
-                _extend(getattr(self, name), _plain(texts), _floats, _NO_NUMBER)
-        return True
+    def table(self) -> Sequence[tuple[str, float]]:
+        """Return the kind of each of `_names`, and what stands for it where a line does not say it."""
+        kinds = {"values": "real", "stamps": "moment", "numbers": "whole", "ranks": "whole"}
+        kinds |= dict.fromkeys(ZEROS, "zeros")
+        kinds |= {name: "whole" if name in _WHOLE else "real" for name in self.form.more}
+        return [
+            (kinds[name], NO_RANK if name == "ranks" else _NO_NUMBER if kinds[name] in ("real", "moment") else 0)
+            for name in self._names()
+        ]
+
+    def rows_of(self, line: bytes) -> list[list[Cell]] | None:
+        """Return where in a line the columns of its step stand; None: it has to be looked at by itself."""
+        # The digits of the first values are looked at one by one.
+        if len(self.numbers) < _MOST_FOR_DIGITS:
+            return None
+        match = next(filter(None, (pattern.search(line) for pattern in self.form.patterns)), None)
+        if match is None:
+            return None
+        spans = {name: match.span(name) for name in match.re.groupindex if match[name] is not None}
+        names = {"step": "numbers", "value": "values"}
+        spans = {names.get(name, name): span for name, span in spans.items()}
+        places = {"ranks": rank_span(line), "stamps": stamp_span(line)}
+        spans |= {name: span for name, span in places.items() if span is not None}
+        columns = self._names()
+        cells = cells_at(line, [(columns.index(name), span) for name, span in spans.items() if name in columns])
+        return None if cells is None else [cells]
+
+    def take_columns(self, columns: list[bytes]) -> None:
+        """Take steps that were read into the columns of `table`, and first the numbers of their lines."""
+        for name, column in zip(("lines", *self._names()), columns, strict=True):
+            if name not in ZEROS:
+                getattr(self, name).frombytes(column)
+
+    def _names(self) -> tuple[str, ...]:
+        zeros = (name for name in ZEROS if any(name in pattern.groupindex for pattern in self.form.patterns))
+        stamps = ("stamps",) if self.form.has_stamp else ()
+        return ("numbers", "values", "ranks", *stamps, *self.form.more, *zeros)
 
     def add(
         self, step: int, value: float, line: int, rank: int | None, *, stamp_s: float = _NO_NUMBER, total: int = 0
@@ -151,38 +156,11 @@ class StepRows:
         return self
 
 
-def _plain(texts: Sequence[bytes]) -> Sequence[bytes]:
-    """Return numbers without the commas between their thousands."""
-    joined = b"\n".join(texts)
-    return joined.replace(b",", b"").split(b"\n") if b"," in joined else texts
-
-
-def _floats(texts: Sequence[bytes]) -> Sequence[float]:
-    """Return numbers of their texts; those that JSON has too, as almost all, in one go, which takes a third."""
-    try:
-        return _FLOATS.decode(b"[%b]" % b",".join(texts))
-    except msgspec.DecodeError:
-        return [float(text) for text in texts]
-
-
-def _wholes(texts: Sequence[bytes]) -> Sequence[int]:
-    """Return whole numbers of their texts, in the same way."""
-    try:
-        return _WHOLES.decode(b"[%b]" % b",".join(texts))
-    except msgspec.DecodeError:
-        return [int(text) for text in texts]
-
-
-def _extend(
-    column: "array[_N]", texts: Sequence[bytes], read: Callable[[Sequence[bytes]], Sequence[_N]], nothing: _N
-) -> None:
-    """Add what texts say to a column; most columns say the same in every line, or something in each."""
-    if texts.count(texts[0]) == len(texts):
-        column.extend(array(column.typecode, [read(texts[:1])[0] if texts[0] else nothing]) * len(texts))
-    elif b"" not in texts:
-        column.extend(read(texts))
-    else:
-        column.extend(read((text,))[0] if text else nothing for text in texts)
+def cells_at(line: bytes, spans: list[tuple[int, tuple[int, int]]]) -> list[Cell] | None:
+    """Return cells of columns and spans; None: one of them is no plain number, a clock or a moment."""
+    if not all(begin == end or _PLAIN.fullmatch(line, begin, end) for _, (begin, end) in spans):
+        return None
+    return [(column, *span) for column, span in spans]
 
 
 def _batch_of_rate(samples_per_s: float, time_s: float) -> int:

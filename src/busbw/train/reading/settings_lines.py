@@ -51,7 +51,7 @@ _FORMS = (
     # PyTorch Lightning, a process a device.
     _form("gpus", b"processes registered", rb"processes registered\. Starting with " + _INTEGER + rb" processes"),
 )  # fmt: skip
-_MARKS = tuple(dict.fromkeys(form.mark for form in _FORMS))
+MARKS = tuple(dict.fromkeys(form.mark for form in _FORMS))
 _MOST_VALUES = 8
 _AS_GPUS = {"devices": "gpus", "nodes": "gpus"}
 _LARGEST = 10**12
@@ -65,12 +65,17 @@ class PrintedSettings:
 
     def look(self, block: bytes, first_line: int) -> None:
         """Take what a block of whole lines says."""
-        for mark in _MARKS:
+        for mark in MARKS:
             for start, line in marked(block, mark):
                 for form in _FORMS:
                     match = form.pattern.search(line) if form.mark == mark else None
                     if match is not None:
                         self.add(form.name, float(match["value"].replace(b",", b"")), first_line, block, start)
+
+    @staticmethod
+    def says(line: bytes) -> bool:
+        """Whether a line says a setting."""
+        return any(form.mark in line and form.pattern.search(line) for form in _FORMS)
 
     def add(self, name: str, value: float, first_line: int, block: bytes = b"", start: int = 0) -> None:
         """Keep a value above zero; `first_line` is that of the block, `start` where in it the line begins."""

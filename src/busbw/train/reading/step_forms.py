@@ -28,17 +28,22 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-import msgspec
-
 # A number that a program prints: what else stands there is garbled. Digits are ASCII in patterns of bytes.
 _NUMBER = rb"[-+]?(?:\d{1,18}(?:\.\d{0,24})?(?:[eE][-+]?\d{1,3})?|nan|inf)"
 # moment: the values say nothing, the stamps do. clock: the elapsed time of a bar over its steps.
 Unit = Literal["ms", "s", "samples/s", "tokens/s/GPU", "moment", "clock"]
 
 
+ZEROS = ("zeros", "more_zeros")
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepForm:
-    """One kind of line. Patterns have the groups step and value, and may have those of `more`."""
+    """One kind of line. Patterns have the groups step and value, and may have those of `more`.
+
+    None of them tells one digit from another, but that a group of `ZEROS` has nothing else: so a line that differs from
+    another in its digits alone says the same of other numbers (`learned_lines`).
+    """
 
     program: str
     # A text that stands in each such line and hardly anywhere else.
@@ -94,8 +99,8 @@ _NEMO = re.compile(
     + rb")(?=[\s|]|$)"
 )
 _NEMO_BY_NAME = re.compile(
-    rb'global_step"?[:=]\s?(?P<step>\d{1,12})(?:\.0*)?(?=[, |])'
-    rb'(?:[,|] ?"?consumed_samples"?[:=]\s?(?P<consumed>\d{1,18})(?:\.0*)?(?=[,\s|]))?'
+    rb'global_step"?[:=]\s?(?P<step>\d{1,12})(?:\.(?P<zeros>0*))?(?=[, |])'
+    rb'(?:[,|] ?"?consumed_samples"?[:=]\s?(?P<consumed>\d{1,18})(?:\.(?P<more_zeros>0*))?(?=[,\s|]))?'
     + _up_to(b"train_step_timing in s")
     + rb'train_step_timing in s"?[:=]\s?(?P<value>'
     + _NUMBER
@@ -225,27 +230,27 @@ STEP_FORMS = (
 _LONGEST_BEFORE_STAMP = 90
 # lightning/pytorch/callbacks/progress/tqdm_progress.py, `_PAD_SIZE`.
 _PADDED_CHARACTERS = 5
-# To the end of the line, so that the next one is looked at from its beginning.
-_STAMP = re.compile(
-    rb"^[^\n]{0,%d}?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d):(\d\d[.,]\d{1,6})[^\n]*+\n?" % _LONGEST_BEFORE_STAMP, re.MULTILINE
-)
-_FLOATS = msgspec.json.Decoder(list[float])
+_STAMP = re.compile(rb"^[^\n]{0,%d}?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d):(\d\d[.,]\d{1,6})" % _LONGEST_BEFORE_STAMP)
 _DAYS_BEFORE = (0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334)
 
 
-def stamps_of(lines: bytes) -> list[float | None]:
-    """Return the moment in front of each line that has one, in seconds of the calendar; None: it is no moment.
+def stamp_of(line: bytes) -> float:
+    """Return the moment in front of a line, in seconds of the calendar; NaN: there is none.
 
     Only moments with parts of a second count.
     """
-    found = _STAMP.findall(lines)
-    if not found:
-        return []
-    # As 105.123 for 05.123, which is no number of JSON's.
-    seconds = b"\n".join(second for _, second in found).replace(b",", b".").replace(b"\n", b",1")
-    starts = [_minute_s(minute) for minute, _ in found]
-    parts = _FLOATS.decode(b"[1%b]" % seconds)
-    return [None if start is None else start + part - 100.0 for start, part in zip(starts, parts, strict=True)]
+    found = _STAMP.search(line)
+    start = _minute_s(found[1]) if found is not None else None
+    if found is None or start is None:
+        return float("nan")
+    # As 105.123 for 05.123: the core reads it so too.
+    return start + float(b"1" + found[2].replace(b",", b".")) - 100.0 or float("nan")
+
+
+def stamp_span(line: bytes) -> tuple[int, int] | None:
+    """Return where in a line its moment stands; None: nowhere."""
+    found = _STAMP.search(line)
+    return None if found is None else (found.start(1), found.end(2))
 
 
 @lru_cache(maxsize=64)
