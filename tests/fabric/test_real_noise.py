@@ -86,8 +86,8 @@ def test_results_without_repeats_and_results_that_are_not_there_are_refused(tabl
         judge_fabric(simulated("-"))
 
 
-def stored(name: str, *, metric: Metric = "bandwidth", fault: FaultKind = "node") -> FabricRequest:
-    return FabricRequest(topology="fat-tree-2", nodes=64, fault=fault, seed=5, noise=name, metric=metric)
+def stored(name: str, *, metric: Metric = "bandwidth", fault: FaultKind = "node", seed: int = 5) -> FabricRequest:
+    return FabricRequest(topology="fat-tree-2", nodes=64, fault=fault, seed=seed, noise=name, metric=metric)
 
 
 @pytest.mark.parametrize(
@@ -124,3 +124,16 @@ def test_stored_noise_is_drawn_by_name_and_named_in_the_title() -> None:
 def test_noise_that_is_not_stored_is_refused(request_: FabricRequest, words: str) -> None:
     with pytest.raises(InputError, match=words):
         judge_fabric(request_)
+
+
+@pytest.mark.parametrize("seed", [9100004, 9100008, 9100021, 9100023, 9100035, 9100053, 9100061, 9100071])
+def test_tests_that_are_disturbed_everywhere_are_no_bad_cable_and_no_bad_host(seed: int) -> None:
+    asked = stored("lab-tcp-busy", fault="none", seed=seed)
+    assert judge_fabric(asked).report.answers == ()
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_a_bad_cable_stands_out_among_disturbed_tests(seed: int) -> None:
+    found = judge_fabric(stored("lab-tcp-busy", fault="cable-static", seed=seed)).report
+    leaf = found.truth[0].split(" at ")[1].split(",")[0]
+    assert [each.place for each in found.answers] == [f"one of several cables above {leaf}"]

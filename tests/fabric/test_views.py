@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 from tests.warm import warm_busbw
 
+from busbw.fabric.blocks import leaf_blocks
 from busbw.fabric.drawing import ASCII, UNICODE, VIEW_NAMES, drawn_lines, report_lines
+from busbw.fabric.named_parts import NamedParts
 from busbw.fabric.places import Endpoint, PairTest, Places, flat
 from busbw.fabric.procedure import analysed
 from busbw.fabric.report import FabricReport, report
@@ -262,3 +264,13 @@ def test_of_very_many_tests_some_are_drawn_of_every_endpoint_and_all_of_the_susp
     others = [row for at, row in enumerate(rows) if at != suspect]
     assert all(map(sum, others))
     assert all(map(sum, zip(*others, strict=True)))
+
+
+def test_a_fabric_with_a_suspect_below_each_leaf_has_a_row_for_each_and_no_other() -> None:
+    places = made_places("fat-tree-2", 16)
+    below_each = {number: number // 4 for number in (0, 4, 8, 12)}
+
+    rows = leaf_blocks(places, NamedParts(places=places, endpoints=below_each), 24)
+
+    assert [each.name for each in rows.blocks] == ["leaf0", "leaf1", "leaf2", "leaf3"]
+    assert [len(each.members) for each in leaf_blocks(places, NamedParts(places=places), 24).blocks] == [4] * 4

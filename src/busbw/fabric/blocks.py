@@ -209,6 +209,8 @@ def _merged(held: Sequence[tuple[int, ...]], order: _Order, most: int, level: st
 
     Nor does a row reach over what has a row of its own, as far as there are rows enough.
     """
+    if not held:  # all of them have rows of their own
+        return []
     name = _names(order)[level]
     place = {each: at for at, each in enumerate(order.order)}
     gaps = [place[each[0]] - place[before[-1]] > 1 for before, each in pairwise(held)]

@@ -11,19 +11,18 @@ from collections.abc import Collection, Iterator, Sequence
 
 from busbw import _core
 from busbw.fabric.answers import MOST_OF, Least, Retest, Suspicion
-from busbw.fabric.inference import LEAST_EFFECT, Fit
+from busbw.fabric.inference import DISTURBED, Fit, disturbed_share
 from busbw.fabric.pair_table import PairTable, leaf_column
 from busbw.fabric.places import Places
 from busbw.fabric.schedule import Pair
 from busbw.stats.distributions import binomial_tail, median
 
-# Of single tests in a row: their scatter, and how often chance alone goes beyond it, disturbed tests included.
-_PAIR_SIGMAS = 3.0
-_CHANCE = 0.03
 # A pair is surely slow that was so in two rounds; one pair may be slow on a way of its own.
 _LEAST_AGAIN = 2
 _LEAST_FIRM = 2
 _LEAST_LEAVES = 3
+# More pairs than chance makes slow twice, where tests beside the leaf are disturbed more than is taken for granted.
+_TWICE_BY_CHANCE, _MORE_THAN_GRANTED = 0.02, 0.2
 # Tests of an endpoint within its leaf are sound below this share of its term, and those across show this much of it.
 _SOUND_WITHIN, _SLOW_ACROSS = 1 / 3, 2 / 3
 
@@ -36,7 +35,7 @@ def cable_suspicions(
     `left`: what is left of each test by the fit; `whole`: leaves whose uplinks are suspicious as a whole.
     """
     left, beyond = _beyond_leaves(places, tests, fit, left)
-    crossed = _core.crossings(tests.senders, tests.receivers, left, leaf_column(places), _slower(fit))
+    crossed = _core.crossings(tests.senders, tests.receivers, left, leaf_column(places), fit.slower)
     crossing = {leaf: count for leaf, count in enumerate(crossed.by_leaf) if count}
     slow: dict[int, list[tuple[Pair, float]]] = defaultdict(list)
     for number in crossed.slow:
@@ -55,7 +54,11 @@ def cable_suspicions(
             or (len(crossing) > 2 and _to_one_other([pair for pair, _ in own], places))
         ):
             continue
-        if len(own) > _CHANCE * crossing[leaf] and binomial_tail(len(own), crossing[leaf], _CHANCE) < least.chance:
+        # What does not touch the leaf says how often a test is slow by chance.
+        chance = disturbed_share(
+            len(crossed.slow) - len(slow[leaf]), sum(crossing.values()) // 2 - crossing[leaf]
+        )  # fmt: skip
+        if len(own) > chance * crossing[leaf] and binomial_tail(len(own), crossing[leaf], chance) < least.chance:
             taken.update(pair for pair, _ in own)
             effect = median(sorted(effect for _, effect in own))
             strongest = sorted(own, key=lambda each: -each[1])
@@ -111,11 +114,6 @@ def _without_own_links(slow: Sequence[tuple[Pair, float]]) -> list[tuple[Pair, f
     return [each for each in slow if max(both[end] for end in each[0]) < _LEAST_AGAIN]
 
 
-def _slower(fit: Fit) -> float:
-    """Return from which effect on a single test is slow."""
-    return max(LEAST_EFFECT * 1.5, _PAIR_SIGMAS * fit.noise)
-
-
 def _to_one_other(pairs: Sequence[Pair], places: Places) -> bool:
     """Whether most of them have both leaves in common, not one."""
     regions = Counter(frozenset((places.region(one), places.region(other))) for one, other in pairs)
@@ -129,7 +127,7 @@ def firm_cables(
 
     `named`: leaves whose uplinks are bad as a whole; `links`: regions, two and two, between which all is slow.
     """
-    seen = _pairs_again(places, tests, fit, named)
+    seen, again = _pairs_again(places, tests, fit, named)
     left = {pair: numbers for pair, numbers in seen.items() if frozenset(map(places.region, pair)) not in links}
     leaves = len({leaf for leaf in places.leaves if leaf is not None})
     while left:
@@ -148,6 +146,10 @@ def firm_cables(
         regions = {frozenset((places.region(one), places.region(other))) for one, other in pairs}
         if leaves >= _LEAST_LEAVES and len(regions) == 1:
             # Both leaves, and the link between them, are on all of these ways.
+            continue
+        chance = _chance_beside(leaf, places, tests, fit)
+        if chance > DISTURBED and binomial_tail(len(pairs), again[leaf], chance) > _TWICE_BY_CHANCE:
+            # Where so many tests are disturbed, some pairs are so twice.
             continue
         effects = [effect for number in slow if (effect := _effect(number, places, tests, fit)) is not None]
         yield (
@@ -183,12 +185,26 @@ def _is_beyond(
     return sum(within) >= _LEAST_AGAIN and 3 * sum(within) >= 2 * len(within) and 2 * sum(ways_back) >= len(ways_back)
 
 
-def _pairs_again(places: Places, tests: PairTable, fit: Fit, named: Collection[int]) -> dict[Pair, list[int]]:
+def _chance_beside(leaf: int, places: Places, tests: PairTable, fit: Fit) -> float:
+    """Return how often a first test is slow by chance, by those that do not touch a leaf."""
+    slow = of = 0
+    for number in range(tests.first_retest):
+        ends = (tests.senders[number], tests.receivers[number])
+        if leaf not in (places.leaves[ends[0]], places.leaves[ends[1]]):
+            of += not math.isnan(fit.residuals[number])
+            slow += fit.residuals[number] > fit.slower
+    return disturbed_share(slow, of, _MORE_THAN_GRANTED)
+
+
+def _pairs_again(
+    places: Places, tests: PairTable, fit: Fit, named: Collection[int]
+) -> tuple[dict[Pair, list[int]], Counter[int | None]]:
     """Return pairs across leaves that were slow in two tests and in two of three, with the numbers of those.
 
-    Both ends were sound in another test of that direction: else one of them is what is bad.
+    Both ends were sound in another test of that direction: else one of them is what is bad. And how many pairs of each
+    leaf were tested across more than once.
     """
-    slower = _slower(fit)
+    slower = fit.slower
     sending, receiving = set[int](), set[int]()
     slow: dict[Pair, list[int]] = defaultdict(list)
     times: Counter[Pair] = Counter()
@@ -206,13 +222,17 @@ def _pairs_again(places: Places, tests: PairTable, fit: Fit, named: Collection[i
             if not fit.has_directions:
                 sending.add(pair[1])
                 receiving.add(pair[0])
+    again = Counter(
+        leaf for pair, count in times.items() if count >= _LEAST_AGAIN and places.crossing(*pair)
+        for leaf in (places.leaves[pair[0]], places.leaves[pair[1]])
+    )  # fmt: skip
     return {
         pair: numbers
         for pair, numbers in slow.items()
         if len(numbers) >= _LEAST_AGAIN and 3 * len(numbers) >= 2 * times[pair]
         and places.crossing(*pair) and not {places.leaves[end] for end in pair} & set(named)
         and pair[0] in sending and pair[1] in receiving
-    }  # fmt: skip
+    }, again  # fmt: skip
 
 
 def _effect(number: int, places: Places, tests: PairTable, fit: Fit) -> float | None:

@@ -16,7 +16,7 @@ from functools import lru_cache
 from busbw import _core
 from busbw.fabric.pair_table import PairTable, leaf_column
 from busbw.fabric.places import ONE_WAY, Metric, PairTest, Places, slowness
-from busbw.stats.distributions import median, normal_quantile
+from busbw.stats.distributions import binomial_tail, median, normal_quantile
 
 # The least effect that is told, whatever the scatter: a tight fabric raises no alarm.
 LEAST_EFFECT = 0.05
@@ -24,6 +24,11 @@ LEAST_EFFECT = 0.05
 _MEDIAN_SCATTER = math.sqrt(math.pi / 2)
 # Alarms expected of all elements together where nothing is wrong, before anything is retested.
 _FALSE_ALARMS = 0.05
+# Of single tests in a row: their scatter, and how often chance alone goes beyond it, disturbed tests included.
+_PAIR_SIGMAS = 3.0
+DISTURBED = 0.03
+# A larger share is taken for what it is where that one makes it so rarely.
+_RARELY = 0.01
 # The level of a round of retests is known from so many tests on.
 _LEAST_OF_A_ROUND = 24
 
@@ -57,6 +62,11 @@ class Fit:
         """Whether a test goes from its sender to its receiver alone."""
         return self.metric in ONE_WAY
 
+    @property
+    def slower(self) -> float:
+        """From which effect on a single test is slow."""
+        return max(LEAST_EFFECT * 1.5, _PAIR_SIGMAS * self.noise)
+
     def scatter(self, count: int) -> float:
         """Return the scatter of a median of `count` tests."""
         return _MEDIAN_SCATTER * self.noise / math.sqrt(count) if count else math.inf
@@ -64,6 +74,11 @@ class Fit:
     def bound(self, count: int, elements: int, least: float = LEAST_EFFECT) -> float:
         """Return the effect from which one of `elements` is suspicious, with `count` tests of it; `least` at least."""
         return max(least, _scatters(elements) * self.scatter(count))
+
+
+def disturbed_share(slow: int, of: int, rarely: float = _RARELY) -> float:
+    """Return how often chance makes a test slow, where so many are of those that nothing is suspected of."""
+    return slow / of if of and binomial_tail(slow, of, DISTURBED) < rarely else DISTURBED
 
 
 @lru_cache(maxsize=64)

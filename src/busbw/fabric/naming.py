@@ -24,7 +24,7 @@ from busbw.fabric.answers import (
     names_of,
 )
 from busbw.fabric.between import confirmed_between, links_of, passes, retest, suspicions_between, wanted_between
-from busbw.fabric.inference import LEAST_EFFECT, Fit
+from busbw.fabric.inference import DISTURBED, LEAST_EFFECT, Fit, disturbed_share
 from busbw.fabric.pair_table import PairTable, leaf_column
 from busbw.fabric.places import ONE_WAY, Draws, Places, slowness
 from busbw.fabric.schedule import MANY_NODES, Pair, shuffled
@@ -128,11 +128,15 @@ def confirmed(
                       and each.kind in ("cable", "leaf_uplink") for leaf in each.elements)  # fmt: skip
     links = links_of(between)
     usual = _usual_within(places, tests, fit, suspects) if suspects else None
+    is_often = len(places.nodes) >= MANY_NODES or (
+        bool(suspects) and _are_disturbed(places, tests, fit, suspects, above)
+    )
     bad: dict[int, tuple[Suspicion, Retest]] = {}
     for each in found:
         if (
             is_endpoint(each)
-            and (kept := _endpoint_of(each, places, tests, fit, suspects, above, links, usual)) is not None
+            and (kept := _endpoint_of(each, places, tests, fit, suspects, above, links, usual, often=is_often))
+            is not None
         ):
             bad[each.elements[0]] = kept
     answers += _wholes(bad, places, tests, unit)
@@ -145,23 +149,26 @@ def confirmed(
 
 def _endpoint_of(
     suspicion: Suspicion, places: Places, tests: PairTable, fit: Fit, suspects: set[int], above: frozenset[int],
-    links: frozenset[frozenset[int]], usual: float | None,
+    links: frozenset[frozenset[int]], usual: float | None, *, often: bool,
 ) -> tuple[Suspicion, Retest] | None:  # fmt: skip
-    """Return an endpoint as what its tests confirm; None where they clear it."""
+    """Return an endpoint as what its tests confirm; None where they clear it.
+
+    `often`: whether an endpoint of so many, or where so many tests are disturbed, is slow twice by chance.
+    """
     if suspicion.kind == "unsteady":
-        if (found := _comes_and_goes(suspicion, places, tests, fit, suspects, above, links)) is not None:
+        if (found := _comes_and_goes(suspicion, places, tests, fit, suspects, above, links, often=often)) is not None:
             return found
         # It may be slow in all rounds, and disturbed in one.
         end, ways = suspicion.elements[0], 2 * len(places.endpoints)
         suspicion = replace(suspicion, kind="nic", effect=max(fit.senders[end], fit.receivers[end]))
         if suspicion.effect < min(fit.bound(fit.sent[end], ways), fit.bound(fit.received[end], ways)):
             return None
-    return _always_slow(suspicion, places, tests, fit, suspects, above, links, usual)
+    return _always_slow(suspicion, places, tests, fit, suspects, above, links, usual, often=often)
 
 
 def _always_slow(
     suspicion: Suspicion, places: Places, tests: PairTable, fit: Fit, suspects: set[int], above: frozenset[int],
-    links: frozenset[frozenset[int]], usual: float | None,
+    links: frozenset[frozenset[int]], usual: float | None, *, often: bool,
 ) -> tuple[Suspicion, Retest] | None:  # fmt: skip
     """Return an endpoint with the directions that its tests confirm; None where they clear it."""
     end = suspicion.elements[0]
@@ -169,8 +176,8 @@ def _always_slow(
     ways = {way: retest(suspicion, places, tests, fit, suspects, way, above, but=links) for way in ("send", "receive")}
     terms = {"send": fit.senders[end], "receive": fit.receivers[end]}
     asked = tests.first_retest < len(tests)
-    # Of many hosts one is disturbed in half of the first rounds by chance, and then in two of three more.
-    whole = tests.among(places, (end,)) if len(places.nodes) >= MANY_NODES else ()
+    # One is disturbed in half of the first rounds by chance, and then in two of three more.
+    whole = tests.among(places, (end,)) if often else ()
     all_of = {way: retest(suspicion, places, tests, fit, suspects, way, above, but=links, numbers=whole)
               for way in ways} if whole else ways  # fmt: skip
     sure = [
@@ -185,7 +192,9 @@ def _always_slow(
         # Within the leaf it was slow as well, in some rounds.
         bad = _bad_rounds(end, places, tests, fit, above)
         if any(not places.crossing(tests.senders[at], tests.receivers[at]) for those in bad.values() for at in those):
-            return _comes_and_goes(replace(suspicion, kind="unsteady"), places, tests, fit, suspects, above, links)
+            return _comes_and_goes(
+                replace(suspicion, kind="unsteady"), places, tests, fit, suspects, above, links, often=often
+            )
         return None
     if len(sure) == 2 or fit.metric not in ONE_WAY:
         return Suspicion(kind="nic", elements=(end,), effect=effect), both
@@ -195,7 +204,7 @@ def _always_slow(
 
 def _comes_and_goes(
     suspicion: Suspicion, places: Places, tests: PairTable, fit: Fit, suspects: set[int], above: frozenset[int],
-    links: frozenset[frozenset[int]],
+    links: frozenset[frozenset[int]], *, often: bool,
 ) -> tuple[Suspicion, Retest] | None:  # fmt: skip
     """Return an endpoint that is very slow in some rounds, with the tests of those; None where too few show it.
 
@@ -221,11 +230,22 @@ def _comes_and_goes(
     far = len(partners) > 1 and not slow_alone and all(effects[number] > FAR_SLOWER for number in numbers)
     if any(tests.rounds[number] in bad for number in seen.tests):
         # Of many hosts one is disturbed in two rounds of twelve.
-        enough = len(bad) >= (2 if is_one_way and len(places.nodes) < MANY_NODES else 3)
+        enough = len(bad) >= (2 if is_one_way and not often else 3)
         return (suspicion, seen) if enough or (is_one_way and len(bad) > 1 and far) else None
-    often = is_one_way and (len(bad) >= _OFTEN or far) and tests.first_retest < len(tests)
+    came = is_one_way and (len(bad) >= _OFTEN or far) and tests.first_retest < len(tests)
     made = sum(not math.isnan(effect) for effect in effects.values())
-    return (suspicion, replace(seen, slow=len(numbers), of=made, tests=numbers, again=False)) if often else None
+    return (suspicion, replace(seen, slow=len(numbers), of=made, tests=numbers, again=False)) if came else None
+
+
+def _are_disturbed(places: Places, tests: PairTable, fit: Fit, suspects: set[int], above: frozenset[int]) -> bool:
+    """Whether more tests of those that nothing is suspected of are slow than is taken for granted. Of many a sample."""
+    slow = of = 0
+    for number in tests.spread(max(1, len(tests) // _ENOUGH_TESTS)):
+        ends = (tests.senders[number], tests.receivers[number])
+        if not suspects & {*ends} and not (above and passes(places, ends, above)):
+            of += not math.isnan(fit.residuals[number])
+            slow += fit.residuals[number] > fit.slower
+    return disturbed_share(slow, of) > DISTURBED
 
 
 def _effect_at(end: int, number: int, tests: PairTable, fit: Fit) -> float:
