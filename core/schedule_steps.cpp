@@ -46,6 +46,35 @@ std::optional<std::size_t> ring_shift(const Schedule& schedule) {
     return shift;
 }
 
+using Round = void(const double* from, const double* peers, const double* own, const double* passed, double* to,
+                   std::size_t count);
+
+[[gnu::always_inline]] inline void one_round(const double* from, const double* peers, const double* own,
+                                             const double* passed, double* to, std::size_t count) {
+    for (std::size_t at = 0; at < count; ++at) {
+        const double mine = from[at] + own[at];
+        const double theirs = peers[at] + passed[at];
+        to[at] = mine < theirs ? theirs : mine;
+    }
+}
+
+void narrow_round(const double* from, const double* peers, const double* own, const double* passed, double* to,
+                  std::size_t count) {
+    one_round(from, peers, own, passed, to, count);
+}
+
+#if defined(__x86_64__)
+// The same sums and maxima, four at a time instead of two.
+[[gnu::target("avx2")]] void wide_round(const double* from, const double* peers, const double* own,
+                                        const double* passed, double* to, std::size_t count) {
+    one_round(from, peers, own, passed, to, count);
+}
+
+Round* round_here() { return __builtin_cpu_supports("avx2") != 0 ? wide_round : narrow_round; }
+#else
+Round* round_here() { return narrow_round; }
+#endif
+
 // Each operation waits for the one `shift` before it, of the round before.
 class Ring {
    public:
@@ -89,17 +118,8 @@ class Ring {
     // last so many stand before the first in each column.
     static constexpr std::size_t deep = 16, wide = 512;
 
-    static void one_round(const double* from, const double* peers, const double* own, const double* passed, double* to,
-                          std::size_t count) {
-        for (std::size_t at = 0; at < count; ++at) {
-            const double mine = from[at] + own[at];
-            const double theirs = peers[at] + passed[at];
-            to[at] = mine < theirs ? theirs : mine;
-        }
-    }
-
     void part(std::size_t at, std::size_t peer, std::size_t count) {
-        one_round(&ends_[at], &ends_[peer], &own_[at], &passed_[at], &next_[at], count);
+        round_(&ends_[at], &ends_[peer], &own_[at], &passed_[at], &next_[at], count);
     }
 
     void tile(std::size_t begin, std::size_t count) {
@@ -108,12 +128,13 @@ class Ring {
         std::copy_n(&ends_[begin], whole, turns[0].begin());
         for (std::size_t round = 1; round <= deep; ++round) {
             const double* from = turns[(round - 1) % 2].data();
-            one_round(from + round, from + round - 1, &own_[begin + round], &passed_[begin + round],
-                      turns[round % 2].data() + round, whole - round);
+            round_(from + round, from + round - 1, &own_[begin + round], &passed_[begin + round],
+                   turns[round % 2].data() + round, whole - round);
         }
         std::copy_n(turns[deep % 2].begin() + deep, count, &next_[begin + deep]);
     }
 
+    Round* round_ = round_here();
     std::size_t size_;
     std::size_t shift_;
     std::vector<double> own_;

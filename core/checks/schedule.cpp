@@ -74,6 +74,33 @@ void events_agree_with_steps_where_nothing_is_shared() {
     }
 }
 
+void times_of_all_lengths_keep_their_order() {
+    // What is told next lies from within the work of a server to a million times as far ahead.
+    Schedule made;
+    made.add({0, 1, 5}, std::array<double, 5>{1e-6, 1e-3, 3.0, 0.0, 1e-9});
+    made.wait(0, {0, 1, 4}, 0, {1, 1, 0}, 2, std::array<double, 4>{1.0, 1e-6, 0.0, 50.0});
+    made.wait(0, {1, 1, 4}, 0, {1, -1, 0}, 0, std::array<double, 1>{1e-7});
+    for (const Queueing queueing : {Queueing::first_come, Queueing::in_turns}) {
+        expect(near(time_events(made, 90, queueing, false).seconds, time_steps(made, 90, false).seconds), "by order");
+    }
+    // The one whose turn it is goes first, whatever bin of time it was told for.
+    Schedule shared;
+    shared.add({0, 1, 3}, std::array<double, 1>{0.0});
+    shared.pass(0, {0, 1, 3}, 0, {0, 0, 0}, 1e-3);
+    shared.wait(0, {2, 1, 1}, 0, {0, 0, 0}, 1, std::array<double, 1>{1000.0});
+    const double end = time_events(shared, 40, Queueing::first_come, false).seconds;
+    expect(end > 1000.0 && end < 1001.0, "39 rounds wait side by side for the first");
+}
+
+void rounds_that_are_gone_through_side_by_side_end_as_one_after_another() {
+    const Schedule many = chain(2048, 8, 1.0);
+    const double whole = time_events(many, 500, Queueing::in_turns, false).seconds;
+    const EventsResult told = time_events(many, 500, Queueing::in_turns, true);
+    expect(std::abs(told.seconds / whole - 1) < 6e-3, "told");
+    const EventsResult again = time_events(many, 500, Queueing::in_turns, true);
+    expect(told.seconds == again.seconds && told.events == again.events, "and the same again");
+}
+
 void rounds_that_are_skipped_are_told_right() {
     const Schedule row = chain(12, 8, 1.0);
     const StepsResult all = time_steps(row, 100'000, false), some = time_steps(row, 100'000, true);
@@ -134,6 +161,8 @@ int main() {
     a_ring_in_tiles_is_the_ring();
     what_differs_stays();
     events_agree_with_steps_where_nothing_is_shared();
+    times_of_all_lengths_keep_their_order();
+    rounds_that_are_gone_through_side_by_side_end_as_one_after_another();
     rounds_that_are_skipped_are_told_right();
     a_crossing_to_come_is_not_skipped();
     a_server_that_two_share_takes_as_long_as_both();

@@ -169,9 +169,10 @@ def test_every_release_that_was_read_has_constants_and_others_are_refused_by_nam
     for release in ("2.17.1", "2.31.2", "2.26.4", "2.27", "nonsense", "9" * 5000, "2.٣٠.7", ""):
         with pytest.raises(InputError, match="is not known"):
             nccl_constants(release)
-    with pytest.raises(InputError) as error:
-        nccl_constants("2.28.8")
-    assert "--nccl 2.28.7" in str(error.value)
+    for release, near in (("2.28.8", "2.28.7 or 2.28.9"), ("2.17.1", "2.18.1"), ("2.31.2", "2.30.7")):
+        with pytest.raises(InputError) as error:
+            nccl_constants(release)
+        assert str(error.value).endswith(f"the nearest that were read: --nccl {near}")
 
 
 @pytest.mark.parametrize(

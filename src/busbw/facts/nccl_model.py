@@ -189,7 +189,7 @@ def nccl_constants(release: str) -> NcclConstants:
     if release not in known:
         raise InputError(
             f"the cost model of NCCL {release[:20]} is not known: it was read in {known[0]} to {known[-1]}",
-            hint=f"the nearest that was read: --nccl {_nearest(release, known)}; all: {', '.join(known)}",
+            hint=f"the nearest that were read: --nccl {' or '.join(_nearest(release, known))}",
         )
     merged: dict[str, Any] = {}
     for state in nccl_model_facts().state:
@@ -204,10 +204,11 @@ def numbers(release: str) -> tuple[int, ...]:
     return tuple(int(part) if part.isascii() and part.isdigit() and len(part) < 6 else 0 for part in parts)
 
 
-def _nearest(release: str, known: tuple[str, ...]) -> str:
-    """Return the last that is not newer than the one asked for, else the first."""
+def _nearest(release: str, known: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the last that is no newer than the one asked for, and the first that is newer; one, beyond the ends."""
     older = [each for each in known if numbers(each) <= numbers(release)]
-    return older[-1] if older else known[0]
+    newer = [each for each in known if numbers(each) > numbers(release)]
+    return *older[-1:], *newer[:1]
 
 
 def _laid_over(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
