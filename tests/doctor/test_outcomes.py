@@ -49,7 +49,7 @@ def test_what_a_host_says_comes_before_that_no_daemon_was_started(line: str, wor
 
 def test_reasons_that_hydra_lists_below_are_hints():
     text = (
-        "[mpiexec@n1] check_exit_codes (../demux_poll.c:117): unable to run bstrap_proxy on n2 (pid 247, exit code 65280)\n"
+        "[mpiexec@n1] check_exit_codes (x.c:117): unable to run bstrap_proxy on n2 (pid 247, exit code 65280)\n"
         "[mpiexec@n1] HYD_bstrap_setup (../x.c:1062): error waiting for event\n[mpiexec@n1] Possible reasons:\n"
         "[mpiexec@n1] 1. Host is unavailable. Please check that all hosts are available.\n"
     )
