@@ -124,3 +124,13 @@ def test_a_text_that_is_no_program_at_all_is_told():
 )
 def test_words_that_are_joined_right_behind_a_launcher(behind: str, is_found: bool):
     assert ("ENV124" in codes(f"import os\noptions = site()\nos.system({behind})\n", "run.py")) == is_found
+
+
+LISTED = "# Our settings\n\nThis is what docker inspect says.\n\n```bash\nLD_PRELOAD=/opt/a.so /opt/b.so.2\n{0}\n```\n"
+
+
+def test_an_environment_that_a_page_lists_is_not_left_in_a_shell():
+    settings = "NCCL_NET=IB\nNCCL_CROSS_NIC=1"
+
+    assert "ENV102" not in codes(LISTED.format(settings), "page.md")
+    assert "ENV102" in codes(LISTED.format(f"{settings}\nmpirun -n 2 ./a"), "page.md")

@@ -158,8 +158,12 @@ def _left_in_shell(subject: SettingsSubject) -> Iterator[Finding]:
         return
     seen = {each.name for each in reading.assignments if each.form != "shell"}
     used = frozenset(_USE.findall("\n".join(reading.lines)))
+    last = max(started_at(reading, number) for number in range(len(reading.launches)))
     for each in reading.assignments:
         if each.form != "shell" or each.name in seen or each.unsets or not _matters(each.name) or each.name in used:
+            continue
+        if (each.line, each.column) > last:
+            # Nothing is started behind it: a list of an environment on a page, or a file for others to take in.
             continue
         yield report(
             "ENV102",

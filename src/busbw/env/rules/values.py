@@ -348,7 +348,7 @@ def _unread(each: Assignment, *, with_others: bool) -> Iterator[Finding]:
             evidence=setting_text(each),
             effect=read.note or "the default stays in force",
             fix="leave it out",
-            confidence="certain" if known_mistake is not None else "likely",
+            confidence="likely",
             source=read.source,
             name=each.name,
         )
