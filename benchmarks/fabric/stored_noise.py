@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
-from busbw.api.fabrics import real_noise
+from busbw.api.sweeping.fabrics import real_noise
 from busbw.fabric.places import PairTest
 from busbw.fabric.simulation import noise_of
 
