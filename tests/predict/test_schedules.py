@@ -164,7 +164,7 @@ def test_a_schedule_is_as_fast_as_what_was_measured_and_for_large_messages_no_fa
             told = predicted(machine(name), **call)[0].time_s
             found = simulated(machine(name), **call, tier="steps").time_s
             # Below, the schedule knows a pipeline and no software. Of a tree on more nodes than two nothing is known.
-            assert found <= (1.4 if algorithm == "tree" else 1.2) * told, call
+            assert found <= (1.5 if algorithm == "tree" else 1.2) * told, call
             assert size_bytes < 2**34 or found == pytest.approx(told, rel=0.025), call
 
 
