@@ -237,8 +237,8 @@ def _from_its_start(bar: _Bar) -> _Bar | None:
     return _Bar(states=[(bar.offset, 0, line), bar.states[0]], total=bar.total)
 
 
-def _step_s(rate: float, unit: bytes) -> float:
-    return rate if unit == b"s/it" or rate == 0 else 1 / rate
+def _step_s(number: float, unit: bytes) -> float:
+    return number if unit == b"s/it" or number == 0 else 1 / number
 
 
 @lru_cache(maxsize=64)
