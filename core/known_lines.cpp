@@ -277,12 +277,11 @@ bool KnownLines::take(const Known& known, std::string_view line, std::uint64_t n
 }
 
 LeftLines KnownLines::read(std::string_view text, std::size_t at, std::uint64_t number) {
-    const bool has_states = text.find(state_end, at) != std::string_view::npos;
     LeftLines left{text.size(), text.size(), number};
     bool has_left = false;
     while (at < text.size()) {
         const std::size_t newline = std::min(text.find(line_end, at), text.size());
-        const std::size_t state = has_states ? text.substr(at, newline - at).find(state_end) : std::string_view::npos;
+        const std::size_t state = text.substr(at, newline - at).find(state_end);
         const std::size_t end = state == std::string_view::npos ? newline : at + state;
         const std::string_view line = text.substr(at, end - at);
         const Known* const known = find(line);
