@@ -41,6 +41,14 @@ std::uint64_t bits_of(std::int64_t value) { return std::bit_cast<std::uint64_t>(
 
 std::uint64_t bits_of(double value) { return std::bit_cast<std::uint64_t>(value); }
 
+// One walk for both ends: a bar's line may have millions of states, and its newline is far away.
+std::size_t line_end_from(std::string_view text, std::size_t at) {
+    while (at < text.size() && text[at] != line_end && text[at] != state_end) {
+        ++at;
+    }
+    return at;
+}
+
 // Writes a line with a zero for each digit.
 void blank(std::string_view line, std::string& blanked) {
     blanked.resize(line.size());
@@ -277,13 +285,10 @@ bool KnownLines::take(const Known& known, std::string_view line, std::uint64_t n
 }
 
 LeftLines KnownLines::read(std::string_view text, std::size_t at, std::uint64_t number) {
-    const bool has_states = text.find(state_end, at) != std::string_view::npos;
     LeftLines left{text.size(), text.size(), number};
     bool has_left = false;
     while (at < text.size()) {
-        const std::size_t newline = std::min(text.find(line_end, at), text.size());
-        const std::size_t state = has_states ? text.substr(at, newline - at).find(state_end) : std::string_view::npos;
-        const std::size_t end = state == std::string_view::npos ? newline : at + state;
+        const std::size_t end = line_end_from(text, at);
         const std::string_view line = text.substr(at, end - at);
         const Known* const known = find(line);
         const bool is_left = known != nullptr ? has_left || !take(*known, line, number) : marks_.any_in(line);
@@ -300,7 +305,7 @@ LeftLines KnownLines::read(std::string_view text, std::size_t at, std::uint64_t 
             left.number = number;
             has_left = true;
         }
-        number += end == newline && end < text.size() ? 1U : 0U;
+        number += end < text.size() && text[end] == line_end ? 1U : 0U;
         at = end + 1;
     }
     if (!has_left) {

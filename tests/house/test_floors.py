@@ -27,7 +27,7 @@ DOORS = ("machine.capture", "measure.execute", "store")
 FLOOR_OF = {package: floor for floor, packages in enumerate(FLOORS) for package in packages}
 # The program a rank runs stands beside the floors: nobody imports it. Rank 0 of a sweep decides its rounds itself.
 RANK_MAY_IMPORT = {"rank", "base", "stats", "model", "fabric", "_core", ""}
-CORE_IMPORTERS = {"rank", "logs", "fabric", "predict"}
+CORE_IMPORTERS = {"rank", "logs", "fabric", "predict", "train"}
 # What a pure module has no use for; `signal` is not here: it also names signals.
 WORLD = {"os", "platform", "random", "secrets", "shutil", "socket", "subprocess", "tempfile", "threading", "time"}
 FILE_METHODS = {

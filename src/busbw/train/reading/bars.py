@@ -9,6 +9,7 @@ from array import array
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import groupby, pairwise
+from operator import ne
 
 from busbw.train.reading.lines import RETURN, rank_of, rank_span
 from busbw.train.reading.rows import NO_RANK, Cell, StepRows, cells_at
@@ -80,7 +81,11 @@ class _Bar:
 
     def take_more(self, states: list[tuple[int, int, int]]) -> None:
         """Take states of which the first was taken already."""
-        self.states += [state for before, state in pairwise(states) if before[:2] != state[:2]]
+        steps = [step for step, _, _ in states]
+        if all(map(ne, steps, steps[1:])):
+            self.states += states[1:]
+        else:
+            self.states += [state for before, state in pairwise(states) if before[:2] != state[:2]]
         self.step, self.elapsed_s, _ = states[-1]
 
 
@@ -154,13 +159,17 @@ class ProgressBars:
             array(kind, column) for kind, column in zip(kinds, columns, strict=True)
         )
         at = 0
-        for (total, epoch, rank), rows in groupby(zip(totals, epochs, ranks, strict=True)):
+        keys = (totals, epochs, ranks)
+        # Almost always one bar alone was drawn.
+        is_one = all(key.count(key[0]) == len(key) for key in keys)
+        groups = [(next(zip(*keys, strict=True)), lines)] if is_one else groupby(zip(*keys, strict=True))
+        for (total, epoch, rank), rows in groups:
             bar, offset = self._bar(None if epoch < 0 else int(min(epoch, _MOST_EPOCHS)), int(rank), int(total))
             place = slice(at, at := at + sum(1 for _ in rows))
             if bar is not None:
                 rate_s = each_s[place.start] or _step_s(rates[place.start], b"it/s")
                 bar.take(offset, steps[place.start], elapsed_s[place.start], lines[place.start], rate_s)
-                numbers = [offset + step for step in steps[place]]
+                numbers = [offset + step for step in steps[place]] if offset else steps[place]
                 bar.take_more(list(zip(numbers, elapsed_s[place], lines[place], strict=True)))
 
     def _bar(self, epoch: int | None, rank: int, total: int) -> tuple[_Bar | None, int]:
@@ -237,8 +246,8 @@ def _from_its_start(bar: _Bar) -> _Bar | None:
     return _Bar(states=[(bar.offset, 0, line), bar.states[0]], total=bar.total)
 
 
-def _step_s(rate: float, unit: bytes) -> float:
-    return rate if unit == b"s/it" or rate == 0 else 1 / rate
+def _step_s(number: float, unit: bytes) -> float:
+    return number if unit == b"s/it" or number == 0 else 1 / number
 
 
 @lru_cache(maxsize=64)
