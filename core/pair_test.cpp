@@ -45,6 +45,11 @@ class PairTester<Handle>::Turn {
 
     // Whether it is done; false: its time is over.
     bool done(Handle& request) { return done(request, 1); }
+    // The last of so many messages.
+    bool done(Handle& request, std::size_t messages) {
+        return answered(messages,
+                        [&](int& flag) { check(*mpi_, mpi_->test(&request, &flag, status_.data()), "MPI_Test"); });
+    }
     // The same of two requests or more. The last is mostly the last to be done: it is asked alone, and then all of them
     // in one call, as a question for each message takes as long as the message.
     bool done(std::span<Handle> requests) { return done(requests.back(), requests.size()) && all_done(requests); }
@@ -98,11 +103,6 @@ class PairTester<Handle>::Turn {
     [[nodiscard]] PairSamples taken() && { return std::move(samples_); }
 
    private:
-    // The last of so many messages.
-    bool done(Handle& request, std::size_t messages) {
-        return answered(messages,
-                        [&](int& flag) { check(*mpi_, mpi_->test(&request, &flag, status_.data()), "MPI_Test"); });
-    }
     // Asks until the answer is yes; false: the time is over.
     template <class Ask>
     bool answered(std::size_t messages, Ask&& ask) {
@@ -209,7 +209,7 @@ PairSamples PairTester<Handle>::one_way(const PairTask& task, const Heartbeat& b
             turn.hear(word);
             std::ranges::for_each(window, [&](Handle& each) { turn.send(each); });
             // While the messages are under way, the sends are asked for.
-            goes_on = turn.all_done(window) && turn.done(word);
+            goes_on = turn.all_done(window) && turn.done(word, window.size());
             if (goes_on) {
                 turn.keep(start, wall_clock());
                 goes_on = turn.heard() != 0;
@@ -221,7 +221,7 @@ PairSamples PairTester<Handle>::one_way(const PairTask& task, const Heartbeat& b
     turn.say(1, word);
     receive_all();
     nanoseconds start = wall_clock();
-    while (turn.done(window_and_word.first(task.calls)) && turn.done(word)) {
+    while (turn.done(window.back(), window.size()) && turn.all_done(window_and_word)) {
         const nanoseconds end = wall_clock();
         const bool goes_on = turn.keep(start, end);
         start = end;
