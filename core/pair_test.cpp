@@ -9,8 +9,9 @@
 namespace busbw {
 namespace {
 
-// A wait looks at the clock after so many questions, and gives the processor away from then on: nothing that is timed
-// in single messages takes so long, and more ranks than cores would wait for each other.
+// A wait looks at the clock after so many questions for each message that it is about, and gives the processor away
+// from then on: nothing that is timed in single messages takes so long, and more ranks than cores would wait for each
+// other.
 constexpr std::uint64_t patient_questions = 512;
 constexpr std::uint64_t questions_a_look = 16;
 
@@ -43,16 +44,19 @@ class PairTester<Handle>::Turn {
     [[nodiscard]] std::uint64_t heard() const { return tester_->heard_; }
 
     // Whether it is done; false: its time is over.
-    bool done(Handle& request) {
-        return answered([&](int& flag) { check(*mpi_, mpi_->test(&request, &flag, status_.data()), "MPI_Test"); });
+    bool done(Handle& request) { return done(request, 1); }
+    // The last of so many messages.
+    bool done(Handle& request, std::size_t messages) {
+        return answered(messages,
+                        [&](int& flag) { check(*mpi_, mpi_->test(&request, &flag, status_.data()), "MPI_Test"); });
     }
     // The same of two requests or more. The last is mostly the last to be done: it is asked alone, and then all of them
     // in one call, as a question for each message takes as long as the message.
-    bool done(std::span<Handle> requests) { return done(requests.back()) && all_done(requests); }
+    bool done(std::span<Handle> requests) { return done(requests.back(), requests.size()) && all_done(requests); }
     // The same in one call for all of them, each time: of a few.
     bool all_done(std::span<Handle> requests) {
         const int count = static_cast<int>(requests.size());
-        return answered([&](int& flag) {
+        return answered(requests.size(), [&](int& flag) {
             check(*mpi_, mpi_->testall(count, requests.data(), &flag, tester_->statuses_.data()), "MPI_Testall");
         });
     }
@@ -101,14 +105,14 @@ class PairTester<Handle>::Turn {
    private:
     // Asks until the answer is yes; false: the time is over.
     template <class Ask>
-    bool answered(Ask&& ask) {
+    bool answered(std::size_t messages, Ask&& ask) {
         for (std::uint64_t asked = 0;; ++asked) {
             int flag = 0;
             ask(flag);
             if (flag != 0) [[likely]] {
                 return true;
             }
-            if (asked >= patient_questions) {
+            if (asked >= patient_questions * messages) {
                 if (asked % questions_a_look == 0 && wall_clock() > ends_) {
                     samples_.gave_up = true;
                     return false;
@@ -205,7 +209,7 @@ PairSamples PairTester<Handle>::one_way(const PairTask& task, const Heartbeat& b
             turn.hear(word);
             std::ranges::for_each(window, [&](Handle& each) { turn.send(each); });
             // While the messages are under way, the sends are asked for.
-            goes_on = turn.all_done(window) && turn.done(word);
+            goes_on = turn.all_done(window) && turn.done(word, window.size());
             if (goes_on) {
                 turn.keep(start, wall_clock());
                 goes_on = turn.heard() != 0;
@@ -217,7 +221,7 @@ PairSamples PairTester<Handle>::one_way(const PairTask& task, const Heartbeat& b
     turn.say(1, word);
     receive_all();
     nanoseconds start = wall_clock();
-    while (turn.done(window.back()) && turn.all_done(window_and_word)) {
+    while (turn.done(window.back(), window.size()) && turn.all_done(window_and_word)) {
         const nanoseconds end = wall_clock();
         const bool goes_on = turn.keep(start, end);
         start = end;
