@@ -3,7 +3,8 @@
     python benchmarks/predict/schedules.py
 
 H100 nodes of 8 GPUs with 8 x 400 Gb/s at line rate, all_reduce of 16 GiB; each figure has the description of the
-schedule in it. The best of three of CPU time; exit code 1 where one is over its bound.
+schedule in it. The best of three of CPU time, of all threads together, and elapsed, which other work on the
+machine lengthens; exit code 1 where a CPU time is over its bound.
 """
 
 import resource
@@ -73,15 +74,17 @@ def main() -> None:
     """Print a line a case; exit with 1 where one is over its bound."""
     is_over = False
     for case in CASES:
-        times_s = []
+        elapsed_s, cpu_s = [], []
         for _round in range(ROUNDS):
-            begin = time.process_time()
+            begin, cpu = time.perf_counter(), time.process_time()
             found = case.timed(case.make())
-            times_s.append(time.process_time() - begin)
-        least_s = min(times_s)
+            elapsed_s.append(time.perf_counter() - begin)
+            cpu_s.append(time.process_time() - cpu)
+        least_s = min(cpu_s)
         is_over |= least_s > case.most_s
         told = f"{found.time_s * 1e3:.2f} ms told, {found.operations} of {found.whole} works"
-        print(f"{case.words:36} {least_s * 1e3:8.1f} ms, bound {case.most_s * 1e3:6.0f} ms; {told}", flush=True)
+        spent = f"{least_s * 1e3:8.1f} ms, elapsed {min(elapsed_s) * 1e3:8.1f} ms"
+        print(f"{case.words:36} {spent}, bound {case.most_s * 1e3:6.0f} ms; {told}", flush=True)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     print(f"{'memory at most':36} {peak / 1e6:8.0f} MB, bound {MOST_BYTES / 1e6:6.0f} MB")
     sys.exit(1 if is_over or peak > MOST_BYTES else 0)
