@@ -1,33 +1,121 @@
-"""From a platform's map over NCCL's search to its table of costs, held against what NCCL's own code printed."""
+"""From a node's map over NCCL's search to its table of costs and its choice, held against what NCCL's own code printed.
+
+Of several nodes the graphs are NCCL's own: the search here is for one node.
+"""
 
 import json
 from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 
 from busbw.facts.nccl_model import nccl_constants
 from busbw.machine.named import named_topology
-from busbw.model.predict.nccl_choice import MODELLED, NCCL_ALGORITHMS, PROTOCOLS, NcclJob
+from busbw.model.predict.nccl_choice import (
+    MODELLED,
+    NCCL_ALGORITHMS,
+    NO_GRAPH,
+    PROTOCOLS,
+    NcclGraphs,
+    NcclJob,
+    SearchedGraph,
+)
+from busbw.model.topology import Topology
 from busbw.predict.graphs import graphs_of_plans
+from busbw.predict.nccl import choice
 from busbw.predict.nccl_table import cost_table
 from busbw.topo.paths.channels import planned
+from tests.topo.test_plans import node_of
 
 _PRINTED = json.loads((Path(__file__).parent / "nccl_chain.json").read_text())
+_NODES = json.loads((Path(__file__).parents[1] / "topo" / "nccl_plans.json").read_text())["nodes"]
+_PLAIN_TREE = 3
 
 
-@pytest.mark.parametrize("name", _PRINTED["platforms"])
-def test_the_table_of_one_node_from_its_map_is_what_nccl_printed(name: str) -> None:
-    printed = _PRINTED["platforms"][name]
-    graphs = graphs_of_plans(planned(named_topology(name).topology, (2, 28, 9)).plans, printed["sm"], name)
-    assert graphs is not None
-    job = NcclJob(nodes=1, ranks=printed["ranks"], sm=printed["sm"], nvls=printed["nvls"])
+def _topology(name: str) -> Topology:
+    if name[1:].isdigit():
+        return node_of(_NODES[int(name[1:])]["node"])
+    return named_topology(name).topology
+
+
+def _cpu(topology: Topology) -> Literal["intel", "amd", "arm", "power", "other"]:
+    first = topology.numa[0]
+    if first.architecture == "x86_64":
+        return "intel" if first.vendor == "GenuineIntel" else "amd" if first.vendor == "AuthenticAMD" else "other"
+    return "arm" if first.architecture == "arm64" else "power"
+
+
+def _assert_same(job: NcclJob, graphs: NcclGraphs, release: str, printed: dict[str, Any]) -> None:
+    constants = nccl_constants(release)
     ours = {}
-    for cell in cost_table(job, graphs, nccl_constants(_PRINTED["release"])):
+    for cell in cost_table(job, graphs, constants):
         if cell.bandwidth_GBps > 0:
             algorithm, protocol = NCCL_ALGORITHMS.index(cell.algorithm), PROTOCOLS.index(cell.protocol)
             ours[f"{MODELLED.index(cell.collective)}{algorithm}{protocol}"] = cell
-    cells = [line.split() for line in printed["cells"]]
+    cells = [line.split() for line in printed["cells"].split("; ")]
     assert set(ours) == {cell for cell, _, _ in cells}
     for name_of_cell, latency_us, bandwidth_GBps in cells:
         assert ours[name_of_cell].latency_us == pytest.approx(float(latency_us), rel=1e-3)
         assert ours[name_of_cell].bandwidth_GBps == pytest.approx(float(bandwidth_GBps), rel=1e-3)
+    for collective, of_sizes in zip(MODELLED, printed["choices"], strict=True):
+        for size, told in zip(_PRINTED["sizes"], of_sizes.split("; "), strict=True):
+            taken = choice(job, graphs, constants, release=release, collective=collective, size_bytes=size).chosen
+            cell_of = f"{NCCL_ALGORITHMS.index(taken.algorithm)}{PROTOCOLS.index(taken.protocol)}"
+            assert f"{cell_of} {taken.channels} {taken.threads}" == told, (release, collective, size)
+
+
+@pytest.mark.parametrize("name", _PRINTED["maps"])
+def test_table_and_choice_of_one_node_from_its_map_are_what_nccl_printed(name: str) -> None:
+    of_map, topology = _PRINTED["maps"][name], _topology(name)
+    for release in _PRINTED["releases"]:
+        nccl = tuple(int(part) for part in release.split("."))
+        graphs = graphs_of_plans(planned(topology, (nccl[0], nccl[1], nccl[2])).plans, of_map["sm"], name)
+        assert graphs is not None
+        job = NcclJob(
+            nodes=1,
+            ranks=of_map["ranks"],
+            sm=of_map["sm"],
+            cpu=_cpu(topology),
+            nvls=of_map[release]["nvls"],
+        )
+        _assert_same(job, graphs, release, _PRINTED["tables"][of_map[release]["printed"]])
+
+
+def test_twenty_maps_and_three_releases_are_held() -> None:
+    assert len(_PRINTED["maps"]) >= 20
+    assert len(_PRINTED["releases"]) == 3
+
+
+@pytest.mark.parametrize(
+    "case", _PRINTED["several"], ids=lambda case: f"{case['map']}-{case['nodes']}-{case['release']}"
+)
+def test_table_and_choice_of_several_nodes_from_nccls_graphs_are_what_nccl_printed(case: dict[str, Any]) -> None:
+    of_map, order = _PRINTED["maps"][case["map"]], nccl_constants(case["release"]).path_order
+
+    def graph(name: str) -> SearchedGraph:
+        _, channels, intra_GBps, inter_GBps, intra, inter, same, _, latency_us = case["graphs"][name]
+        return SearchedGraph(
+            channels=channels,
+            intra_GBps=intra_GBps,
+            inter_GBps=inter_GBps,
+            intra_type=order[intra],
+            inter_type=order[inter],
+            same_channels=bool(same),
+            latency_us=latency_us,
+        )
+
+    graphs = NcclGraphs(
+        ring=graph("ring"),
+        tree=graph("tree"),
+        nvls=graph("nvls") if case["nvls"] else NO_GRAPH,
+        plain_tree=case["graphs"]["tree"][0] == _PLAIN_TREE,
+        origin="NCCL's own search",
+    )
+    job = NcclJob(
+        nodes=case["nodes"],
+        ranks=of_map["ranks"] * case["nodes"],
+        sm=of_map["sm"],
+        cpu=_cpu(_topology(case["map"])),
+        nvls=case["nvls"],
+    )
+    _assert_same(job, graphs, case["release"], _PRINTED["tables"][case["printed"]])

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from busbw.api.machine import rates_of_host
 from busbw.api.predicting.calibrations import CELLS_BYTES, CalibratedMachine, calibration, table_machine, table_words
@@ -14,7 +15,7 @@ from busbw.facts.platforms import all_platforms
 from busbw.facts.predictor import predictor_constants
 from busbw.judge.explaining.known_machine import KnownMachine
 from busbw.limits.algorithms import algorithm_name
-from busbw.machine.named import hardware_of_file, node_view, platform
+from busbw.machine.named import hardware_of_file, nccl_release, node_view, platform
 from busbw.model.platform import Platform
 from busbw.model.predict.nccl_choice import MODELLED, NcclAlgorithm, NcclGraphs, NcclJob, PredictedChoice, Protocol
 from busbw.model.predict.prediction import (
@@ -82,6 +83,8 @@ class PredictRequest:
     host: Path | None = None
 
 
+# What NCCL tells CPUs apart by, by their makers.
+_CPUS: dict[str, Literal["amd", "arm", "power"]] = {"amd": "amd", "nvidia": "arm", "arm": "arm", "ibm": "power"}
 _FASTEST = "the fastest that is predicted, of those that were measured on such machines unless hops are most of it"
 
 
@@ -112,7 +115,7 @@ def predict(asked: PredictRequest) -> Prediction:
         raise InputError(f"the closed form cannot tell {changes.words}", where="--tier closed", hint="--tier steps")
     rows, notes = [], [f"calibrated: {words}" for words in calibration.words] if calibration is not None else []
     for nodes in asked.nodes:
-        start = stated or (_planned_start(asked, found, machine) if nodes == 1 else None)
+        start = stated or (_planned_start(asked, found, machine, release) if nodes == 1 else None)
         settled = _Settled(
             machine=machine, found=found, wanted=wanted, release=release, calibration=calibration, changes=changes,
             tier=asked.tier,
@@ -186,12 +189,12 @@ def _given_start(asked: PredictRequest) -> _Start | None:
     return _Start(graphs=graphs_as_stated(asked.stated)) if asked.stated else None
 
 
-def _planned_start(asked: PredictRequest, found: Platform, machine: MachineClass) -> _Start | None:
-    """Return what NCCL's own search plans for a whole node whose topology is known; None: it is not known."""
+def _planned_start(asked: PredictRequest, found: Platform, machine: MachineClass, release: str) -> _Start | None:
+    """Return what the search of a release plans for a whole node whose topology is known; None: it is not known."""
     if asked.machine is not None or machine.sm is None or (asked.host is None and map_gap(found) is not None):
         return None
     name = str(asked.host) if asked.host is not None else found.id
-    view = node_view(name)
+    view = node_view(name, nccl=nccl_release(release)[0])
     if len(view.gpus) != machine.rates.gpus:
         return None
     graphs = graphs_of_plans(view.plans, machine.sm, name)
@@ -290,6 +293,13 @@ def _changed(settled: _Settled, expected: PredictedCall, collective: str) -> tup
         return None, str(error)
 
 
+def _cpu(maker: str) -> Literal["intel", "amd", "arm", "power"]:
+    for known, cpu in _CPUS.items():
+        if known in maker:
+            return cpu
+    return "intel"
+
+
 def _choice(
     settled: _Settled, asked: PredictRequest, nodes: int, size_bytes: int, start: _Start
 ) -> PredictedChoice | None:
@@ -298,12 +308,11 @@ def _choice(
     ranks = machine.rates.gpus * nodes
     if ranks < 2 or found.gpu.sm is None:
         return None
-    maker = (found.cpu.vendor or "").lower()
     job = NcclJob(
         nodes=nodes,
         ranks=ranks,
         sm=found.gpu.sm,
-        cpu="amd" if "amd" in maker else "arm" if "nvidia" in maker or "arm" in maker else "intel",
+        cpu=_cpu((found.cpu.vendor or "").lower()),
         nvls=machine.rates.nvls is True and start.graphs.nvls.channels > 0,
         switched=found.nvlink.switched is True,
         channels=start.channels,

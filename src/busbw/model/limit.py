@@ -139,6 +139,8 @@ class ChannelPlan(Value, kw_only=True, frozen=True):
     type: str
     # Whether they were laid to be alike.
     alike: bool
+    # Whether a tree's traffic with other nodes goes through one GPU of each: NCCL counts less for such a tree.
+    plain: bool = False
     # What NCCL takes this for as bus bandwidth of all_reduce, before what it knows of protocols; None: it says nothing
     # of NVLS without them.
     busbw_Bps: float | None

@@ -302,5 +302,6 @@ def graphs_of_plans(plans: tuple[ChannelPlan, ...], sm: int, name: str) -> NcclG
         ring=found["ring"],
         tree=found["tree"],
         nvls=found.get("nvls", NO_GRAPH),
+        plain_tree=any(plan.plain for plan in plans if plan.algorithm == "tree"),
         origin=f"NCCL's search over the topology of {name}",
     )

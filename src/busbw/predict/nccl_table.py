@@ -315,7 +315,9 @@ def _latency_us(
 ) -> float:
     base_us = _of(constants.base, algorithm)[protocol]
     inside = constants.nvlink if graph.intra_type == "NVL" else constants.pci
-    intra_us = _of(inside, algorithm)[protocol]
+    # NCCL counts a tree's hop with Simple as a ring's on Power, so that trees are taken there.
+    is_even = job.cpu == "power" and inside is constants.pci and algorithm == "tree" and protocol == _SIMPLE
+    intra_us = _of(inside, "ring" if is_even else algorithm)[protocol]
     per_node = job.ranks // job.nodes
     net_us = _of(constants.net, "tree" if per_node == 1 and constants.lone_net_as_tree else algorithm)[protocol]
     inter_us = net_us + graph.latency_us * (2 if protocol == _SIMPLE else 1)

@@ -55,7 +55,7 @@ class NcclJob(Value, frozen=True, kw_only=True):
     ranks: Integer
     sm: Integer
     newest_sm: Integer | None = None
-    cpu: Literal["intel", "amd", "mixed", "arm", "other"] = "intel"
+    cpu: Literal["intel", "amd", "mixed", "arm", "power", "other"] = "intel"
     # Whether the GPUs' switch adds, whether SHARP may be used, and also for all_gather and reduce_scatter.
     nvls: bool = False
     collnet: bool = False

@@ -47,6 +47,8 @@ _FEW_CHANNELS = 4
 _FALLBACK_MBps = 100
 # From here on ports stay in the topology of one node, and everything is tried again with leave to change ports.
 _PORTS_STAY_SINCE = (2, 28, 7)
+# Up to then two GPUs alone do without NVLS.
+_PAIR_ADDS_SINCE = (2, 28, 7)
 # From here on a GPU is two more links away: the GPU as a device, and its parts.
 _PARTS_SINCE = (2, 30, 3)
 _P2C_SINCE = (2, 27, 3)
@@ -116,6 +118,7 @@ def _plan(algorithm: PlannedAlgorithm, found: "_BestFound", factor: float | None
         channel_Bps=found.speed_MBps * _MBps,
         type=TYPES[found.rank],
         alike=found.alike,
+        plain=found.is_chain,
         busbw_Bps=rate_Bps * factor if factor is not None else None,
     )
 
@@ -173,7 +176,8 @@ class _SearchedNode:
     def adds(self) -> bool:
         """Return whether switches join all GPUs and can add."""
         joined = bool(self.switched) and all(way.hops for both in self.switched for way in both)
-        return joined and self.sm >= _HOPPER
+        least = 2 if self.nccl >= _PAIR_ADDS_SINCE else 3
+        return joined and self.sm >= _HOPPER and len(self.switched) >= least
 
     def types(self) -> tuple[int, int]:
         """Return the ranks of the best and the worst way between two GPUs."""
