@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from tests.topo.test_plans import node_of
 
 from busbw.facts.nccl_model import nccl_constants
 from busbw.machine.named import named_topology
@@ -25,7 +26,6 @@ from busbw.predict.graphs import graphs_of_plans
 from busbw.predict.nccl import choice
 from busbw.predict.nccl_table import cost_table
 from busbw.topo.paths.channels import planned
-from tests.topo.test_plans import node_of
 
 _PRINTED = json.loads((Path(__file__).parent / "nccl_chain.json").read_text())
 _NODES = json.loads((Path(__file__).parents[1] / "topo" / "nccl_plans.json").read_text())["nodes"]
