@@ -50,6 +50,22 @@ def test_of_a_node_whose_topology_is_known_nccls_choice_is_taken(tmp_path: Path)
     assert rows[0]["choice"]["chosen"]["protocol"] == "LL"
 
 
+@pytest.mark.parametrize(
+    ("nodes", "nccl", "told"),
+    [("1", "2.26.5", True), ("1", "2.20.3", False), ("2", "2.26.5", False)],
+)
+def test_nccls_choice_is_told_only_where_its_search_is_redone(
+    nodes: str, nccl: str, told: bool, tmp_path: Path
+) -> None:
+    asked = ("all_reduce", "--platform", "azure-nd-h100-v5", "--nodes", nodes, "--nccl", nccl, "--size", "1G", "--json")
+    found = json.loads(warm_busbw("predict", *asked, cwd=tmp_path).stdout)
+    assert (found["rows"][0]["choice"] is not None) == told
+    assert (
+        any("its search is redone here for one node that has a map, from 2.25.1 on" in n for n in found["notes"])
+        != told
+    )
+
+
 def test_a_graph_file_decides_what_nccl_would_take(tmp_path: Path) -> None:
     graph = HERE / "samples" / "four-h200-graph.xml"
     asked = ("predict", "all_reduce", "--platform", "oci-bm-gpu-h200-8", "--gpus", "4", "--graph", str(graph))

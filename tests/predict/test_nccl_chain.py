@@ -3,6 +3,7 @@
 Of several nodes the graphs are NCCL's own: the search here is for one node.
 """
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any, Literal
@@ -25,10 +26,13 @@ from busbw.model.topology import Topology
 from busbw.predict.graphs import graphs_of_plans
 from busbw.predict.nccl import choice
 from busbw.predict.nccl_table import cost_table
+from busbw.topo.file.reader import read_document
+from busbw.topo.origins.from_document import topologies_of
 from busbw.topo.paths.channels import planned
 
 _PRINTED = json.loads((Path(__file__).parent / "nccl_chain.json").read_text())
 _NODES = json.loads((Path(__file__).parents[1] / "topo" / "nccl_plans.json").read_text())["nodes"]
+_VENDOR_FILES = Path(__file__).parents[2].parent / "shared" / "facts" / "topo"
 _PLAIN_TREE = 3
 
 
@@ -64,21 +68,36 @@ def _assert_same(job: NcclJob, graphs: NcclGraphs, release: str, printed: dict[s
             assert f"{cell_of} {taken.channels} {taken.threads}" == told, (release, collective, size)
 
 
-@pytest.mark.parametrize("name", _PRINTED["maps"])
-def test_table_and_choice_of_one_node_from_its_map_are_what_nccl_printed(name: str) -> None:
-    of_map, topology = _PRINTED["maps"][name], _topology(name)
+def _assert_one_node(topology: Topology, printed: dict[str, Any]) -> None:
     for release in _PRINTED["releases"]:
         nccl = tuple(int(part) for part in release.split("."))
-        graphs = graphs_of_plans(planned(topology, (nccl[0], nccl[1], nccl[2])).plans, of_map["sm"], name)
+        plans = planned(topology, (nccl[0], nccl[1], nccl[2])).plans
+        graphs = graphs_of_plans(plans, printed["sm"], topology.name or "a node")
         assert graphs is not None
         job = NcclJob(
             nodes=1,
-            ranks=of_map["ranks"],
-            sm=of_map["sm"],
+            ranks=printed["ranks"],
+            sm=printed["sm"],
             cpu=_cpu(topology),
-            nvls=of_map[release]["nvls"],
+            nvls=printed[release]["nvls"],
         )
-        _assert_same(job, graphs, release, _PRINTED["tables"][of_map[release]["printed"]])
+        _assert_same(job, graphs, release, _PRINTED["tables"][printed[release]["printed"]])
+
+
+@pytest.mark.parametrize("name", _PRINTED["maps"])
+def test_table_and_choice_of_one_node_from_its_map_are_what_nccl_printed(name: str) -> None:
+    _assert_one_node(_topology(name), _PRINTED["maps"][name])
+
+
+@pytest.mark.parametrize("name", _PRINTED["files"])
+def test_table_and_choice_of_one_node_from_a_vendors_file_are_what_nccl_printed(name: str) -> None:
+    path = _VENDOR_FILES / name
+    if not path.exists():
+        pytest.skip(f"{path} is not here: vendors' files are kept outside of this repository")
+    raw, printed = path.read_bytes(), _PRINTED["files"][name]
+    assert hashlib.sha256(raw).hexdigest() == printed["sha256"]
+    (topology,) = topologies_of(read_document(raw, name))
+    _assert_one_node(topology, printed)
 
 
 def test_twenty_maps_and_three_releases_are_held() -> None:

@@ -45,6 +45,7 @@ from busbw.predict.worth import narrower_of, sensitivity_of
 from busbw.stats.distributions import median
 from busbw.store.files import read_bounded
 from busbw.topo.origins.from_platform import map_gap
+from busbw.topo.paths.channels import OLDEST_PLANNED
 
 MOST_NODES = 100_000
 _MOST_ROWS = 10_000
@@ -126,7 +127,8 @@ def predict(asked: PredictRequest) -> Prediction:
         raise InputError(_no_shift(asked, calibration, told), where=str(asked.calibrate))
     if any(row.choice is None for row in told) and wanted is None:
         notes.append(
-            "what NCCL takes is told with --graph FILE (NCCL_GRAPH_DUMP_FILE), --log FILE or --channels ring=8x48/48"
+            "what NCCL takes is told with --graph FILE (NCCL_GRAPH_DUMP_FILE), --log FILE or --channels ring=8x48/48: "
+            f"its search is redone here for one node that has a map, from {'.'.join(map(str, OLDEST_PLANNED))} on"
         )
     if any(groups_of(machine, row.nodes) > 1 for row in told) and changes is None:
         notes.append(
