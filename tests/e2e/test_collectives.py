@@ -81,6 +81,7 @@ def test_reductions_of_every_kind_of_type_verify_right(busbw: Busbw, dtypes: str
     assert measured == set(product(dtypes.split(","), ops.split(",")))
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("mpi", ["Open MPI", "MPICH"])
 def test_streams_are_measured_as_well_as_isolated_calls(busbw: Busbw, mpi: str):
     result = busbw(
