@@ -11,8 +11,8 @@ pytestmark = [pytest.mark.root, pytest.mark.slow]
 HALF = "12mbit"
 # Of an uplink that three hosts share: less takes twice as long, and shows no more.
 UPLINK = "18mbit"
-# Three runs, each with an order of pairs and draws of its own. Of each fault only with BUSBW_EVERY_SEED=1, as they take CI
-# two minutes on two cores; without a fault always.
+# Three runs, each with an order of pairs and draws of its own. Of each fault only with BUSBW_EVERY_SEED=1, as they
+# take CI two minutes on two cores; without a fault always.
 EVERY_SEED = (1, 2, 3)
 seeds = pytest.mark.parametrize("seed", EVERY_SEED if os.environ.get("BUSBW_EVERY_SEED") == "1" else (1,))
 
