@@ -49,18 +49,21 @@ class Task:
 
 # Asked first, first.
 SETTINGS = (
+    Setting(nodes=8),
     Setting(nodes=16),
     Setting(nodes=64),
     *(Setting(nodes=64, cut=rounds) for rounds in (2, 3, 4, 5)),
     Setting(nodes=64, metric="latency"),
     Setting(topology="fat-tree-3", nodes=64),
     Setting(nodes=256),
+    Setting(topology="fat-tree-3", nodes=256),
     Setting(topology="rail", nodes=64),
     Setting(topology="dragonfly", nodes=64),
     Setting(topology="dragonfly-adaptive", nodes=64),
     Setting(topology="dragonfly", nodes=256),
     Setting(topology="dragonfly-adaptive", nodes=256),
     Setting(nodes=1024),
+    Setting(nodes=4096),
 )
 
 
