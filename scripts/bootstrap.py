@@ -1,8 +1,8 @@
 """Set up the environments that `make` works in: `python3 scripts/bootstrap.py run|test|envs|fuzz`.
 
 busbw is compiled once, into build/wheels, and that wheel is installed everywhere: .venv (with Open MPI), .venv-mpich
-and .venv-impi. Dependencies are installed meanwhile, into all of them at once: each pip uses one processor, and waits for
-the network. What is up to date is left alone. Needs nothing but the standard library; the version check runs on any
+and .venv-impi. What it depends on is installed meanwhile, into all of them at once: each pip waits for the network, and
+uses one processor. What is up to date is left alone. Needs nothing but the standard library; the version check runs on any
 Python 3.6 or later, so that an old one gets an answer and not a syntax error.
 """
 
@@ -208,6 +208,13 @@ def install_torch() -> None:
         stamp.write_text(NO_TORCH)
 
 
+def prepare(environment: str, goal: str, project: dict, groups: tuple) -> None:
+    """Bring all but busbw itself up to date in one environment."""
+    install_dependencies(environment, project, groups)
+    if environment == ".venv" and goal == "test":
+        install_torch()
+
+
 def main(goal: str) -> None:
     """Do what one goal of the Makefile needs."""
     check_version()
@@ -219,14 +226,12 @@ def main(goal: str) -> None:
     make_environment(".venv")
     with ThreadPoolExecutor() as beside:
         building = beside.submit(build_wheel)
-        installing = [beside.submit(install_dependencies, name, project, groups) for name in environments]
+        preparing = [beside.submit(prepare, name, goal, project, groups) for name in environments]
         wheel, digest = building.result()
-        for each in installing:
+        for each in preparing:
             each.result()
     for environment in environments:
         install_wheel(environment, wheel, digest)
-    if goal == "test":
-        install_torch()
     if goal == "fuzz":
         install_atheris(project)
 
