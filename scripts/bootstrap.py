@@ -2,8 +2,8 @@
 
 busbw is compiled once, into build/wheels, and that wheel is installed everywhere: .venv (with Open MPI), .venv-mpich
 and .venv-impi. What it depends on is installed meanwhile, into all of them at once: each pip waits for the network, and
-uses one processor. What is up to date is left alone. Needs nothing but the standard library; the version check runs on any
-Python 3.6 or later, so that an old one gets an answer and not a syntax error.
+uses one processor. What is up to date is left alone. Needs nothing but the standard library; the version check runs on
+any Python 3.6 or later, so that an old one gets an answer and not a syntax error.
 """
 
 import hashlib
