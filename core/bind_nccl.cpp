@@ -50,7 +50,7 @@ NcclShape shape(const std::string& kind, const std::string& type, const std::str
             std::move(matrix)};
 }
 
-nb::typed<nb::tuple, std::size_t, std::size_t, std::size_t> footprint_of(const NcclShape& what, int rank) {
+nb::typed<nb::tuple, std::size_t, std::size_t, std::size_t> nccl_footprint_of(const NcclShape& what, int rank) {
     const NcclFootprint need = nccl_footprint(what, rank);
     return nb::make_tuple(need.send, need.receive, need.scratch);
 }
@@ -64,9 +64,10 @@ struct Equipment {
     int first;
 };
 
-std::unique_ptr<NcclExchange> make_exchange(const NcclApi& nccl, const NcclShape& what, const Equipment& with,
-                                            const Communicators& all, const Communicators* intra,
-                                            const Communicators* rail, const Rotation& rotation, std::size_t shift) {
+std::unique_ptr<NcclExchange> make_nccl_exchange(const NcclApi& nccl, const NcclShape& what, const Equipment& with,
+                                                 const Communicators& all, const Communicators* intra,
+                                                 const Communicators* rail, const Rotation& rotation,
+                                                 std::size_t shift) {
     const std::size_t size = with_type(what.type, [](auto element) { return sizeof element; });
     std::vector<NcclMember> members;
     for (std::size_t gpu = 0; gpu < with.gpus.size(); ++gpu) {
@@ -285,8 +286,8 @@ void bind_nccl(nb::module_& module) {
             return elements;
         },
         "shape"_a, "rank"_a);
-    module.def("nccl_footprint", footprint_of, "shape"_a, "rank"_a);
-    module.def("make_nccl_exchange", make_exchange, "nccl"_a, "shape"_a, "equipment"_a, "communicators"_a,
+    module.def("nccl_footprint", nccl_footprint_of, "shape"_a, "rank"_a);
+    module.def("make_nccl_exchange", make_nccl_exchange, "nccl"_a, "shape"_a, "equipment"_a, "communicators"_a,
                "intra"_a.none(), "rail"_a.none(), "rotation"_a, "shift"_a, nb::keep_alive<0, 1>(),
                nb::keep_alive<0, 3>(), nb::keep_alive<0, 4>(), nb::keep_alive<0, 5>(), nb::keep_alive<0, 6>());
     module.def(

@@ -13,24 +13,24 @@ constexpr std::size_t most_tokens = std::size_t{1} << 18U;
 constexpr std::size_t most_numbers = 256;
 constexpr std::uint64_t hash_start = 14695981039346656037ULL;
 
-enum Kind : std::uint8_t { other = 0, word = 1, hex_letter = 2, digit = 3 };
+enum class LetterKind : std::uint8_t { other = 0, word = 1, hex_letter = 2, digit = 3 };
 
 // ASCII as it is; bytes of other letters belong to words.
-constexpr std::array<std::uint8_t, 256> kinds = [] {
-    std::array<std::uint8_t, 256> made{};
+constexpr std::array<LetterKind, 256> letter_kinds = [] {
+    std::array<LetterKind, 256> made{};
     for (std::size_t letter = 0; letter < made.size(); ++letter) {
         const bool is_letter = (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z');
-        made[letter] = letter >= '0' && letter <= '9'                 ? digit
-                       : letter >= 'a' && letter <= 'f'               ? hex_letter
-                       : is_letter || letter == '_' || letter >= 0x80 ? word
-                                                                      : other;
+        made[letter] = letter >= '0' && letter <= '9'                 ? LetterKind::digit
+                       : letter >= 'a' && letter <= 'f'               ? LetterKind::hex_letter
+                       : is_letter || letter == '_' || letter >= 0x80 ? LetterKind::word
+                                                                      : LetterKind::other;
     }
     return made;
 }();
 
-Kind kind_of(char letter) { return static_cast<Kind>(kinds[static_cast<unsigned char>(letter)]); }
+LetterKind kind_of(char letter) { return letter_kinds[static_cast<unsigned char>(letter)]; }
 
-std::uint64_t mixed(std::uint64_t hash, char letter) {
+std::uint64_t hash_with(std::uint64_t hash, char letter) {
     return (hash ^ static_cast<unsigned char>(letter)) * 1099511628211ULL;
 }
 
@@ -51,7 +51,7 @@ struct Form {
         }
         numbers[count++] = {begin, end};
         // No letter of a text.
-        hash = mixed(hash, '\0');
+        hash = hash_with(hash, '\0');
         return true;
     }
 };
@@ -60,17 +60,17 @@ struct Form {
 bool read_form(std::string_view line, Form& form) {
     std::size_t at = 0;
     while (at < line.size()) {
-        if (kind_of(line[at]) == other) {
-            form.hash = mixed(form.hash, line[at++]);
+        if (kind_of(line[at]) == LetterKind::other) {
+            form.hash = hash_with(form.hash, line[at++]);
             continue;
         }
         std::size_t end = at;
         bool is_hex = true;
         bool has_digit = false;
-        for (; end < line.size() && kind_of(line[end]) != other; ++end) {
-            has_digit = has_digit || kind_of(line[end]) == digit;
-            is_hex =
-                is_hex && (kind_of(line[end]) >= hex_letter || (end == at + 1 && line[at] == '0' && line[end] == 'x'));
+        for (; end < line.size() && kind_of(line[end]) != LetterKind::other; ++end) {
+            has_digit = has_digit || kind_of(line[end]) == LetterKind::digit;
+            is_hex = is_hex && (kind_of(line[end]) >= LetterKind::hex_letter ||
+                                (end == at + 1 && line[at] == '0' && line[end] == 'x'));
         }
         if (is_hex && has_digit) {
             if (!form.add(at, end)) {
@@ -81,7 +81,7 @@ bool read_form(std::string_view line, Form& form) {
         }
         while (at < end) {
             const std::size_t begin = at;
-            while (at < end && kind_of(line[at]) == digit) {
+            while (at < end && kind_of(line[at]) == LetterKind::digit) {
                 ++at;
             }
             if (at > begin) {
@@ -89,7 +89,7 @@ bool read_form(std::string_view line, Form& form) {
                     return false;
                 }
             } else {
-                form.hash = mixed(form.hash, line[at++]);
+                form.hash = hash_with(form.hash, line[at++]);
             }
         }
     }
@@ -99,10 +99,10 @@ bool read_form(std::string_view line, Form& form) {
 std::uint64_t key_of(std::string_view line, const Form& form, const std::vector<std::uint16_t>& counting) {
     std::uint64_t key = form.hash;
     for (const std::uint16_t index : counting) {
-        key = mixed(mixed(key, '\0'), static_cast<char>(index));
+        key = hash_with(hash_with(key, '\0'), static_cast<char>(index));
         for (const char letter :
              line.substr(form.numbers[index].begin, form.numbers[index].end - form.numbers[index].begin)) {
-            key = mixed(key, letter);
+            key = hash_with(key, letter);
         }
     }
     return key;

@@ -21,7 +21,7 @@ constexpr std::uint64_t first_rounds = 64;
 // Rounds of operations: some hundredths of a second.
 constexpr std::uint64_t worth_a_thread = 65'536;
 // Periods that differ by less are the same, and one this near to the use of the busiest server is that use.
-constexpr double same = 5e-3;
+constexpr double same_period = 5e-3;
 
 struct Event {
     double time_s;
@@ -416,10 +416,11 @@ EventsResult time_events(const Schedule& schedule, std::uint64_t rounds, Queuein
         const double mean_s = (third_s - first_s) / (2 * each);
         const double left = static_cast<double>(rounds - 3 * some);
         // Where a server is always in use its use is the period; a chunk more or less at the end blurs what is seen.
-        if (std::abs(mean_s - used_s) <= same * used_s && std::abs(after_s - before_s) <= 4 * same * used_s) {
+        if (std::abs(mean_s - used_s) <= same_period * used_s &&
+            std::abs(after_s - before_s) <= 4 * same_period * used_s) {
             return {third_s + left * used_s, events, 3 * some, used_s, 1.0};
         }
-        if (std::abs(after_s - before_s) <= same * after_s && mean_s > used_s) {
+        if (std::abs(after_s - before_s) <= same_period * after_s && mean_s > used_s) {
             return {third_s + left * mean_s, events, 3 * some, mean_s, used_s / mean_s};
         }
     }

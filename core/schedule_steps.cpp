@@ -17,7 +17,7 @@ constexpr std::uint64_t most_updates = 50'000'000'000;
 // What differs less, as a share of all time so far, differs by rounding only.
 constexpr double rounding = 1e-14;
 // Of the mean round: what moves faster by less does not move faster.
-constexpr double same = 1e-9;
+constexpr double same_slope = 1e-9;
 constexpr std::uint64_t first_look = 64;
 
 void check_rounds(std::uint64_t rounds, std::size_t operations) {
@@ -236,7 +236,7 @@ class Recurrence {
 
     // Nothing that an operation waits for moves faster than the operation itself: a later crossing cannot be.
     [[nodiscard]] bool holds(std::size_t at, std::span<const double> slopes, std::span<const double> last) const {
-        const double least = slopes[at] + same * last[at] / static_cast<double>(round_);
+        const double least = slopes[at] + same_slope * last[at] / static_cast<double>(round_);
         return std::ranges::all_of(waits_of(at), [&](const Wait& each) { return slopes[each.source] <= least; });
     }
 

@@ -1,8 +1,9 @@
 """Set up the environments that `make` works in: `python3 scripts/bootstrap.py run|test|envs|fuzz`.
 
 busbw is compiled once, into build/wheels, and that wheel is installed everywhere: .venv (with Open MPI), .venv-mpich
-and .venv-impi. What is up to date is left alone. Needs nothing but the standard library; the version check runs on any
-Python 3.6 or later, so that an old one gets an answer and not a syntax error.
+and .venv-impi. What it depends on is installed meanwhile, into all of them at once: each pip waits for the network, and
+uses one processor. What is up to date is left alone. Needs nothing but the standard library; the version check runs on
+any Python 3.6 or later, so that an old one gets an answer and not a syntax error.
 """
 
 import hashlib
@@ -12,13 +13,16 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 WHEELS = ROOT / "build" / "wheels"
 OLDEST, NEWEST = (3, 11), (3, 14)
 # Environment: what it holds beside busbw and its own dependencies.
-MPI = {".venv": ("busbw[mpi]",), ".venv-mpich": ("mpich>=5,<6",), ".venv-impi": ("impi-rt>=2021.15,<2022",)}
+MPI = {".venv": (), ".venv-mpich": ("mpich>=5,<6",), ".venv-impi": ("impi-rt>=2021.15,<2022",)}
+# The extra that `.venv` has: Open MPI.
+EXTRA = "mpi"
 # Holds the oldest versions of the dependencies that are allowed; newer interpreters have no wheels of them.
 OF_OLDEST, LAST_WITH_WHEELS = ".venv-mpich", (3, 12)
 # For tests of the extra `train`, and what `.venv/.torch` holds where there is no such build.
@@ -146,28 +150,33 @@ def build_wheel() -> tuple:
     return wheels[0], wanted
 
 
-def install(environment: str, wheel: Path, wheel_digest: str, project: dict, groups: tuple) -> None:
-    """Bring `environment` up to date: dependencies where they changed, and the wheel."""
-    folder = ROOT / environment
-    wanted = [
-        requirement for name in groups if environment == ".venv" for requirement in project["dependency-groups"][name]
-    ]
-    wanted += [requirement.replace("busbw", str(wheel)) for requirement in MPI[environment]] + [str(wheel)]
+def install_dependencies(environment: str, project: dict, groups: tuple) -> None:
+    """Make `environment` if need be, and install what busbw needs there, where that changed."""
+    make_environment(environment)
+    wanted = list(MPI[environment])
+    if environment == ".venv":
+        wanted += project["project"]["optional-dependencies"][EXTRA]
+        wanted += [requirement for name in groups for requirement in project["dependency-groups"][name]]
+    wanted += project["project"]["dependencies"]
     if environment == OF_OLDEST and sys.version_info[:2] <= LAST_WITH_WHEELS:
         wanted += [requirement.split(",")[0].replace(">=", "==") for requirement in project["project"]["dependencies"]]
-    dependencies = digest_of([], project["project"], *wanted)
-    stamps = {folder / (".dependencies-" + "-".join(("run", *groups))): dependencies, folder / ".wheel": wheel_digest}
-    stale = [path for path, content in stamps.items() if not path.exists() or path.read_text() != content]
-    if not stale:
+    stamp = ROOT / environment / (".dependencies-" + "-".join(("run", *groups)))
+    digest = digest_of([], *wanted)
+    if stamp.exists() and stamp.read_text() == digest:
         return
     say("installing into " + environment)
-    if any(path.name != ".wheel" for path in stale):
-        # Python compiles a module at its first import, and most modules of these packages are never imported.
-        pip(environment, "install", "--no-compile", *wanted)
-    if folder / ".wheel" in stale:
-        pip(environment, "install", "--no-deps", "--force-reinstall", str(wheel))
-    for path, content in stamps.items():
-        path.write_text(content)
+    # Python compiles a module at its first import, and most modules of these packages are never imported.
+    pip(environment, "install", "--no-compile", *wanted)
+    stamp.write_text(digest)
+
+
+def install_wheel(environment: str, wheel: Path, digest: str) -> None:
+    """Install busbw itself into `environment`, unless it is this one that is there."""
+    stamp = ROOT / environment / ".wheel"
+    if stamp.exists() and stamp.read_text() == digest:
+        return
+    pip(environment, "install", "--no-deps", "--force-reinstall", str(wheel))
+    stamp.write_text(digest)
 
 
 def install_atheris(project: dict) -> None:
@@ -199,6 +208,13 @@ def install_torch() -> None:
         stamp.write_text(NO_TORCH)
 
 
+def prepare(environment: str, goal: str, project: dict, groups: tuple) -> None:
+    """Bring all but busbw itself up to date in one environment."""
+    install_dependencies(environment, project, groups)
+    if environment == ".venv" and goal == "test":
+        install_torch()
+
+
 def main(goal: str) -> None:
     """Do what one goal of the Makefile needs."""
     check_version()
@@ -208,12 +224,14 @@ def main(goal: str) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     environments, groups = GOALS[goal]
     make_environment(".venv")
-    wheel, wheel_digest = build_wheel()
+    with ThreadPoolExecutor() as beside:
+        building = beside.submit(build_wheel)
+        preparing = [beside.submit(prepare, name, goal, project, groups) for name in environments]
+        wheel, digest = building.result()
+        for each in preparing:
+            each.result()
     for environment in environments:
-        make_environment(environment)
-        install(environment, wheel, wheel_digest, project, groups)
-    if goal == "test":
-        install_torch()
+        install_wheel(environment, wheel, digest)
     if goal == "fuzz":
         install_atheris(project)
 

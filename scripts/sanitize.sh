@@ -19,7 +19,7 @@ build() {
     echo "== $name"
     "$bin/cmake" -S . -B "build/checks-$name" -G Ninja -DCMAKE_MAKE_PROGRAM="$bin/ninja" \
         -DCMAKE_BUILD_TYPE="$([ "$name" = plain ] && echo Release || echo RelWithDebInfo)" \
-        -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -DNDEBUG" \
+        -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -DNDEBUG" -DCMAKE_UNITY_BUILD=ON \
         -DBUSBW_CHECKS=ON -DBUSBW_SANITIZE="$sanitizers" "$@" >"build/checks-$name.log" 2>&1 ||
         { cat "build/checks-$name.log"; exit 1; }
     "$bin/cmake" --build "build/checks-$name"

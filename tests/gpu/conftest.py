@@ -30,8 +30,9 @@ def gpu_count() -> int:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what lies here, and skip it with the reason where there is nothing to run it on."""
     found = gpu_count()
+    lies_here = {path: Path(__file__).parent in path.parents for path in {item.path for item in items}}
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if lies_here[item.path]:
             item.add_marker(pytest.mark.gpu)
             if found < 2:
                 item.add_marker(pytest.mark.skip(reason=f"needs two GPUs of one host, {found} here"))

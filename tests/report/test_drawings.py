@@ -21,21 +21,21 @@ def texts(svg: str) -> list[str]:
     return [element.text or "" for element in ET.fromstring(svg).iter(f"{_SVG}text")]
 
 
-def drawings() -> dict[str, str | None]:
-    return {
-        "one": runs_svg(subjects(make_run()), FIGURE_NAMES, "light"),
-        "dark": runs_svg(subjects(make_run()), ("time",), "dark"),
-        "several": runs_svg(subjects(*(make_run() for _ in range(12))), ("time", "busbw"), "light"),
-        "hostile": runs_svg(subjects(make_hostile_run()), FIGURE_NAMES, "light"),
-        "comparison": comparison_svg(make_comparison(HOSTILE), "light"),
-        "scaling": scaling_svg(make_scaling(HOSTILE).views, "light"),
-        "placement": placement_svg(make_hostile_run()),
-    }
+# How each is drawn: nothing is, before a test asks.
+DRAWINGS = {
+    "one": lambda: runs_svg(subjects(make_run()), FIGURE_NAMES, "light"),
+    "dark": lambda: runs_svg(subjects(make_run()), ("time",), "dark"),
+    "several": lambda: runs_svg(subjects(*(make_run() for _ in range(12))), ("time", "busbw"), "light"),
+    "hostile": lambda: runs_svg(subjects(make_hostile_run()), FIGURE_NAMES, "light"),
+    "comparison": lambda: comparison_svg(make_comparison(HOSTILE), "light"),
+    "scaling": lambda: scaling_svg(make_scaling(HOSTILE).views, "light"),
+    "placement": lambda: placement_svg(make_hostile_run()),
+}
 
 
-@pytest.mark.parametrize("name", sorted(drawings()))
+@pytest.mark.parametrize("name", sorted(DRAWINGS))
 def test_a_drawing_is_well_formed_and_has_nothing_that_runs_or_loads(name: str):
-    svg = drawings()[name]
+    svg = DRAWINGS[name]()
     assert svg is not None
 
     kinds = {element.tag.removeprefix(_SVG) for element in ET.fromstring(svg).iter()}
@@ -46,7 +46,7 @@ def test_a_drawing_is_well_formed_and_has_nothing_that_runs_or_loads(name: str):
 
 
 def test_the_same_run_is_drawn_the_same():
-    assert drawings()["one"] == drawings()["one"]
+    assert DRAWINGS["one"]() == DRAWINGS["one"]()
 
 
 def test_each_run_keeps_its_dash_and_marker_in_every_panel():
@@ -67,7 +67,7 @@ def test_no_two_lines_share_dash_and_marker():
 
 
 def test_what_is_drawn_has_its_names_and_numbers_beside_it():
-    svg = drawings()["scaling"]
+    svg = DRAWINGS["scaling"]()
     assert svg is not None
 
     assert {"SHARP off", "theoretical limit", "nodes", "busbw (GB/s)", "share of the limit (%)"} <= set(texts(svg))
