@@ -5,11 +5,12 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.e2e.runner import ROOT, clean_environment, program, read_run
+from tests.e2e.runner import NO_DEVICES, ROOT, clean_environment, program, read_run
 from tests.lab.host import ENVIRONMENT, HostProcess
 from tests.lab.lab import Lab
 from tests.lab.processes import Process
 from tests.patience import wait_until
+from tests.sleeping import SLEEPING
 
 from busbw.base import layout
 from busbw.model.run import Run
@@ -17,9 +18,9 @@ from busbw.model.run import Run
 from .mpi import Mpi
 
 HOSTS = ("n0", "n1", "n2")
-# Six sizes, more than a second each: enough to be caught in the middle of.
+# Six sizes, most of a second each: enough to be caught in the middle of.
 BYTES = [4096 * number for number in range(1, 7)]
-SIZES = ("-b", "4K", "-e", "24K", "-i", "4K", "--time-limit", "8", "--stall-timeout", "8", "--min-samples", "5")
+SIZES = ("-b", "4K", "-e", "24K", "-i", "4K", "--time-limit", "5", "--stall-timeout", "6", "--min-samples", "5")
 FIRST_DONE = "ended by"
 TIMEOUT_S = 200.0
 
@@ -49,7 +50,8 @@ class Several:
     def environment(self, **more: str) -> dict[str, str]:
         """Return what a command on n0 gets."""
         path = f"{self.mpi.mpirun.parent}:{clean_environment(self.mpi.busbw, self.runs)['PATH']}"
-        return {**ENVIRONMENT, "PATH": path, "BUSBW_RUNS": str(self.runs), "TMPDIR": "/run", **more}
+        own = {"PATH": path, "BUSBW_RUNS": str(self.runs), "TMPDIR": "/run"}
+        return {**ENVIRONMENT, **SLEEPING, **NO_DEVICES, **own, **more}
 
     def everywhere(self, **variables: str) -> None:
         """Give ranks and daemons of every other host these variables, too."""
