@@ -1,7 +1,7 @@
 """What holds for all tests: those that time something, or are alone with something, may try twice more, and say so.
 
 `--timed` picks one part: `scripts/test.sh` runs `no` on all processors; then `waiting`, those on hosts of the lab, of
-ranks that fail and whatever else waits more than it works, four at a time; and after that `only`, the others, one test
+ranks that fail and whatever else waits more than it works, three at a time; and after that `only`, the others, one test
 at a time.
 """
 
@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
 # containers, use names that a machine has once. What is wrong in busbw is wrong the second time too; the summary names
 # every test that was tried again (`-r R`). Single tests elsewhere carry the marker themselves.
 TIMED = ("containers/test_real.py", "e2e", "gpu", "nccl")
-# These wait for ranks, programs and starts more than they work: they run four at a time, with those on hosts.
+# These wait for ranks, programs and starts more than they work: they run three at a time, with those on hosts.
 WAITING = {
     HERE / "compare" / "test_verb.py",
     HERE / "containers" / "test_run.py",

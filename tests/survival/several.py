@@ -18,9 +18,9 @@ from busbw.model.run import Run
 from .mpi import Mpi
 
 HOSTS = ("n0", "n1", "n2")
-# Six sizes, most of a second each: enough to be caught in the middle of.
+# Six sizes, more than a second each: enough to be caught in the middle of.
 BYTES = [4096 * number for number in range(1, 7)]
-SIZES = ("-b", "4K", "-e", "24K", "-i", "4K", "--time-limit", "5", "--stall-timeout", "6", "--min-samples", "5")
+SIZES = ("-b", "4K", "-e", "24K", "-i", "4K", "--time-limit", "8", "--stall-timeout", "8", "--min-samples", "5")
 FIRST_DONE = "ended by"
 TIMEOUT_S = 200.0
 

@@ -11,7 +11,7 @@ HALF = "12mbit"
 # Of an uplink that three hosts share: less takes twice as long, and shows no more.
 UPLINK = "18mbit"
 # Three runs, each with an order of pairs and draws of its own.
-seeds = pytest.mark.parametrize("seed", (1, 2, 3))
+seeds = pytest.mark.parametrize("seed", [1, 2, 3])
 
 
 def places(report: dict[str, Any]) -> list[str]:
