@@ -1,5 +1,5 @@
 #!/bin/bash
-# Run every test in three parts: on all processors those that time nothing; two at a time those on hosts of the
+# Run every test in three parts: on all processors those that time nothing; three at a time those on hosts of the
 # lab, of ranks that fail and others that mostly wait; then, one after the other, the others that time processes.
 # Arguments go to pytest, each time. A failure of one part does not stop the next, and decides the exit code. Called by
 # `make test`.
@@ -23,7 +23,7 @@ part no -n auto --maxprocesses 8 --dist worksteal "$@"
 code=$?
 ((code == BAD_USAGE)) && exit "$code"
 if has_tests waiting "$@"; then
-    part waiting -n 2 --dist worksteal "$@"
+    part waiting -n 3 --dist load --maxschedchunk 1 "$@"
     next=$?
     ((code == 0 || code == NO_TESTS)) && code=$next
 fi

@@ -1,7 +1,7 @@
 """What holds for all tests: those that time something, or are alone with something, may try twice more, and say so.
 
 `--timed` picks one part: `scripts/test.sh` runs `no` on all processors; then `waiting`, those on hosts of the lab, of
-ranks that fail and whatever else waits more than it works, two at a time; and after that `only`, the others, one test
+ranks that fail and whatever else waits more than it works, three at a time; and after that `only`, the others, one test
 at a time.
 """
 
@@ -13,13 +13,14 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tests.sleeping import SLEEPING
 
 HERE = Path(__file__).parent
 # They start ranks on as many cores as there are, and something else may hold those cores for seconds; or, the
 # containers, use names that a machine has once. What is wrong in busbw is wrong the second time too; the summary names
 # every test that was tried again (`-r R`). Single tests elsewhere carry the marker themselves.
 TIMED = ("containers/test_real.py", "e2e", "gpu", "nccl")
-# These wait for ranks, programs and starts more than they work: they run two at a time, with those on hosts.
+# These wait for ranks, programs and starts more than they work: they run three at a time, with those on hosts.
 WAITING = {
     HERE / "compare" / "test_verb.py",
     HERE / "containers" / "test_run.py",
@@ -29,13 +30,19 @@ WAITING = {
     HERE / "e2e" / "test_hang_up.py",
     HERE / "e2e" / "test_interrupts.py",
     HERE / "e2e" / "test_launcher_failures.py",
+    HERE / "e2e" / "test_main_job.py",
+    HERE / "e2e" / "test_other_packages.py",
     HERE / "e2e" / "test_rank_failures.py",
     HERE / "e2e" / "test_started_several_times.py",
     HERE / "history" / "test_killed.py",
     HERE / "house" / "test_documentation.py",
     HERE / "nccl" / "test_failures.py",
+    HERE / "nccl" / "test_mpi_gpu_buffers.py",
+    HERE / "nccl" / "test_msccl.py",
     HERE / "nccl" / "test_nothing_left.py",
+    HERE / "nccl" / "test_recommended.py",
     HERE / "nccl" / "test_starting.py",
+    HERE / "nccl" / "test_train_run.py",
     HERE / "preflight" / "test_count.py",
 }
 # Of these files the results are right or wrong, however busy the cores are: they run beside others, in twice the time.
@@ -108,6 +115,12 @@ def starts_ranks(path: Path) -> bool:
     return "tests.e2e.runner" in path.read_text(encoding="utf-8")
 
 
+def spins(item: pytest.Item) -> bool:
+    """Return whether ranks of a test keep their cores while they wait, whatever they are told: those of MPICH."""
+    params = getattr(getattr(item, "callspec", None), "params", {})
+    return item.path.parent.name == "e2e" and params.get("mpi") in {"MPICH", "Intel MPI"}
+
+
 @cache
 def lies_among_timed(path: Path) -> bool:
     """Return whether all tests of a file or folder time processes."""
@@ -119,6 +132,12 @@ def runs_beside_others(path: Path) -> bool:
     """Return whether the tests of a file start ranks and judge no times."""
     names = BESIDE_OTHERS.get(str(path.parent.relative_to(HERE)), set())
     return path.stem.removeprefix("test_") in names
+
+
+@pytest.fixture
+def settings_of_mpi(request: pytest.FixtureRequest) -> dict[str, str]:
+    """Return what ranks of Open MPI get, so that those that wait leave the cores to the tests beside this one."""
+    return SLEEPING if request.path in WAITING else {}
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` picks by marker
@@ -134,8 +153,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             raise pytest.UsageError(f"{item.nodeid} is timed and its file does not say so: see SIGNS in {__file__}")
         if is_timed or any(sign(item.path) for sign in (reads_a_clock, starts_ranks, runs_beside_others)):
             item.add_marker(pytest.mark.flaky(reruns=RERUNS, reruns_delay=3))
-        is_waiting = is_on_hosts or item.path in WAITING
+        is_waiting = is_on_hosts or (item.path in WAITING and not spins(item))
         parts["no" if not is_timed else "waiting" if is_waiting else "only"].append(item)
+    # The longest are among those on hosts: whoever begins with them has no worker that waits for the last one.
+    parts["waiting"].sort(key=lambda item: TIMED_FIXTURES.isdisjoint(getattr(item, "fixturenames", ())))
     wanted = config.getoption("timed")
     if wanted != "yes":
         items[:] = parts.pop(wanted)

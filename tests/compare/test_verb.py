@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.foreign_programs import nccl_tests
+from tests.sleeping import SLEEPING
 from tests.warm import warm_busbw
 
 from busbw.base.errors import ExitCode
@@ -30,7 +31,8 @@ LEAVING_OUT = ("--set", "default", "--set", "OMPI_MCA_mpi_yield_when_idle=1 -u B
 
 
 def started(folder: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "BUSBW_RUNS": str(folder), "NO_COLOR": "1", "COLUMNS": "80", **more}
+    own = {"BUSBW_RUNS": str(folder), "NO_COLOR": "1", "COLUMNS": "80"}
+    environment = {**os.environ, **SLEEPING, **own, **more}
     return warm_busbw(*words, env=environment, cwd=folder, timeout=120)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.runner import clean_environment, environment_of, read_run
+from tests.sleeping import SLEEPING
 
 from .images import MAKERS, Image
 
@@ -26,7 +27,7 @@ def image(request: pytest.FixtureRequest) -> Iterator[Image]:
 
 def busbw_in(image: Image, folder: Path, *arguments: object) -> "subprocess.CompletedProcess[str]":
     container = image.container
-    environment = clean_environment(environment_of("Open MPI"), folder / "runs")
+    environment = clean_environment(environment_of("Open MPI"), folder / "runs") | SLEEPING
     words = [f"--mount={bind.source}" for bind in container.binds]
     words += [f"--container-option={word}" for word in container.options]
     done = subprocess.run(

@@ -9,8 +9,8 @@ from .runner import Busbw
 
 
 @pytest.fixture
-def busbw(tmp_path: Path) -> Iterator[Busbw]:
+def busbw(tmp_path: Path, settings_of_mpi: dict[str, str]) -> Iterator[Busbw]:
     """Return the command; afterwards check that no process of any run of the test is left."""
-    made = Busbw(tmp_path)
+    made = Busbw(tmp_path, settings_of_mpi)
     yield made
     assert made.clean_up() == (), "processes of a run are left"

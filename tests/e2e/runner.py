@@ -135,6 +135,7 @@ class Busbw:
     """The command, for one test: keeps its runs in a folder of their own and leaves no process behind."""
 
     folder: Path
+    settings_of_mpi: Mapping[str, str] = field(default_factory=dict)
     started: list[Started] = field(default_factory=list)
 
     @property
@@ -144,7 +145,7 @@ class Busbw:
 
     def environment(self, mpi: str = "Open MPI") -> dict[str, str]:
         """Return the environment that commands with `mpi` run in."""
-        return clean_environment(environment_of(mpi), self.runs)
+        return {**clean_environment(environment_of(mpi), self.runs), **self.settings_of_mpi}
 
     def start(
         self, *arguments: object, mpi: str = "Open MPI", env: Mapping[str, str] | None = None, realtime: bool = False

@@ -33,8 +33,8 @@ def test_a_late_rank_is_seen_and_named(busbw: Busbw, how: str, when: str, mpi: s
     for number in range(TRIES):
         where = busbw.folder / f"try-{number}"
         result = busbw(
-            "run", "all_reduce", "-n", 2, "-b", 8, "-e", 8, "--min-samples", 1500, "--time-limit", 6, "-o", where,
-            mpi=mpi, env=delay, realtime=True,
+            "run", "all_reduce", "-n", 2, "-b", 8, "-e", 8, "--min-samples", 1500, "--max-samples", 3000,
+            "--time-limit", 6, "-o", where, mpi=mpi, env=delay, realtime=True,
         )  # fmt: skip
         measurement = next(iter(read_run(where).measurements), None)
         if measurement is not None and named_rank(measurement) is not None and 99.0 in dict(measurement.percentiles):

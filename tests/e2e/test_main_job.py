@@ -13,7 +13,7 @@ from busbw.model.record import Finished, Hello, Measured
 
 from .runner import Busbw, environment_of, read_plan, read_records, read_run
 
-SHORT = ("-n", 2, "-b", "1K", "-e", "64K", "-f", 8, "--time-limit", 3)
+SHORT = ("-n", 2, "-b", "1K", "-e", "64K", "-f", 8, "--time-limit", 3, "--max-samples", 20)
 # What a run with nothing wrong in it may end with: ok, findings, cannot tell (this machine is small and busy).
 USUAL = {0, 1, 4}
 

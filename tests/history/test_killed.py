@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.runner import Busbw, read_run
+from tests.sleeping import SLEEPING
 
 from busbw.base import layout
 
@@ -20,7 +21,7 @@ POINTS = 3
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Return the directory of one small real run."""
-    busbw = Busbw(tmp_path_factory.mktemp("finished"))
+    busbw = Busbw(tmp_path_factory.mktemp("finished"), SLEEPING)
     result = busbw(*RUN, "-o", busbw.runs / "20260101T000000-whole")
     assert result.code in {0, 1, 4}, result
     yield busbw.directory()

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.runner import NO_DEVICES
+from tests.sleeping import SLEEPING
 from tests.standin.build import build
 from tests.warm import warm_busbw
 
@@ -97,7 +98,7 @@ def test_the_commands_of_a_document_exit_as_stated(document: Path, tmp_path: Pat
     environment = {**os.environ, "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}", "NO_COLOR": "1"}
     environment["XDG_DATA_HOME"] = str(tmp_path / "data")
     environment.pop("BUSBW_RUNS", None)
-    environment |= NO_DEVICES
+    environment |= NO_DEVICES | SLEEPING
     if document.name in ON_STAND_INS:
         environment |= _stand_ins()
     if (data := document.parent / "data").is_dir():

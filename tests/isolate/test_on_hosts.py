@@ -35,7 +35,7 @@ def test_a_throttled_host_slows_every_all_reduce_that_it_is_in(lab: Lab, tmp_pat
 
     done = isolated(
         lab, tmp_path, "all_reduce", "-b", "128K", "--ranks-per-node", "1", "--interface", "eth0", "--bind-to", "none",
-        "--time-limit", "2", "--min-samples", "3", "--json",
+        "--time-limit", "2", "--calls", "1", "-w", "1", "--min-samples", "2", "--max-samples", "2", "--json",
     )  # fmt: skip
 
     assert done.returncode == 1, done
@@ -49,10 +49,10 @@ def test_a_program_of_a_user_over_all_hosts_of_a_group_finds_it_too(lab: Lab, tm
     program = tmp_path / "copy.sh"
     program.write_text(
         "#!/bin/sh\n"
-        "# Sends 1 MiB to each host of its list, and prints how long the slowest took.\n"
+        "# Sends 512 KiB to each host of its list, and prints how long the slowest took.\n"
         "begin=$(date +%s%N)\n"
         'for host in $(cat "$1"); do\n'
-        '  head -c 1048576 /dev/zero | ssh -o BatchMode=yes "$host" cat | wc -c\n'
+        '  head -c 524288 /dev/zero | ssh -o BatchMode=yes "$host" cat | wc -c\n'
         "done >/dev/null\n"
         'echo "took $(( ($(date +%s%N) - begin) / 1000 )) us"\n'
     )

@@ -5,14 +5,16 @@ import os
 import subprocess
 from pathlib import Path
 
+from tests.sleeping import SLEEPING
+
 PROGRAM = str(Path(__file__).parent / "programs" / "where_am_i.py")
 HOSTS = "n0,n1,n2,n3"
-# Between hosts TCP over eth0; ranks that wait give the core to others, for all hosts share it.
+# Between hosts TCP over eth0; ranks that wait leave the cores to others, for all hosts share them.
 OPEN_MPI = {
     "OMPI_MCA_pml": "ob1",
     "OMPI_MCA_btl": "tcp,self",
     "OMPI_MCA_btl_tcp_if_include": "eth0",
-    "OMPI_MCA_mpi_yield_when_idle": "1",
+    **SLEEPING,
 }
 MPICH = {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "eth0"}
 INTEL_MPI = {"FI_PROVIDER": "tcp", "FI_TCP_IFACE": "eth0"}

@@ -22,6 +22,8 @@ UserKnownHostsFile {folder}/known_hosts
 GlobalKnownHostsFile none
 StrictHostKeyChecking yes
 BatchMode yes
+# The default, which resists quantum computers, takes most of the time of a connection.
+KexAlgorithms curve25519-sha256
 ConnectTimeout 10
 LogLevel ERROR
 """

@@ -19,8 +19,8 @@ def standin() -> StandIn:
 
 
 @pytest.fixture
-def busbw(tmp_path: Path, standin: StandIn) -> Iterator[NcclBusbw]:
+def busbw(tmp_path: Path, standin: StandIn, settings_of_mpi: dict[str, str]) -> Iterator[NcclBusbw]:
     """Return the command; afterwards check that no process of any run of the test is left."""
-    made = NcclBusbw(tmp_path, standin=standin)
+    made = NcclBusbw(tmp_path, settings_of_mpi, standin=standin)
     yield made
     assert made.clean_up() == (), "processes of a run are left"

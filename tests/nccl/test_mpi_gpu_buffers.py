@@ -16,7 +16,7 @@ from busbw.rank.gpu_buffers import refusal
 
 from .harness import NcclBusbw, assert_refused
 
-BRIEF = ("-n", 2, "-b", 8, "-e", 1024, "-f", 128, "--calls", 1, "-w", 1, "--min-samples", 1, "--time-limit", 8)
+BRIEF = ("-n", 2, "-b", 8, "-e", 1024, "-f", 128, "--calls", 1, "-w", 1, "--max-samples", 1, "--time-limit", 8)
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "alltoall", "gather", "scatter")
 PAIRS = ("sendrecv", "latency", "bandwidth", "bibw")
 SAYS_YES = "mca:opal:base:param:opal_built_with_cuda_support:value:true"

@@ -76,7 +76,9 @@ def test_ctrl_c_cancels_the_job_and_keeps_what_was_measured(jobs: Jobs) -> None:
 def test_a_requeued_job_goes_on_where_it_was(jobs: Jobs) -> None:
     where = jobs.folder / "run"
     # The same nodes again, so that it may go on.
-    process = jobs.start("run", "all_reduce", *TWO, *LONG, "-o", where, "--batch-option=--nodelist=n1,n2")
+    process = jobs.start(
+        "run", "all_reduce", *TWO, *LONG, "--time-limit", 8, "-o", where, "--batch-option=--nodelist=n1,n2"
+    )
     wait_until(lambda: "ended by" in jobs.err, 60, lambda: jobs.err)
     (number,) = jobs.cluster.jobs()
 

@@ -21,3 +21,7 @@ def several(request: pytest.FixtureRequest, lab: Lab, tmp_path: Path) -> Iterato
     made = Several(lab, tmp_path, mpi_of(getattr(request, "param", "Open MPI 5"), request))
     yield made
     made.close()
+    # What a test that failed has left in memory shall not fail the next one.
+    lab.undo()
+    for host in lab.hosts:
+        made.clear(host)

@@ -5,11 +5,12 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.e2e.runner import ROOT, clean_environment, program, read_run
+from tests.e2e.runner import NO_DEVICES, ROOT, clean_environment, program, read_run
 from tests.lab.host import ENVIRONMENT, HostProcess
 from tests.lab.lab import Lab
 from tests.lab.processes import Process
 from tests.patience import wait_until
+from tests.sleeping import SLEEPING
 
 from busbw.base import layout
 from busbw.model.run import Run
@@ -49,7 +50,8 @@ class Several:
     def environment(self, **more: str) -> dict[str, str]:
         """Return what a command on n0 gets."""
         path = f"{self.mpi.mpirun.parent}:{clean_environment(self.mpi.busbw, self.runs)['PATH']}"
-        return {**ENVIRONMENT, "PATH": path, "BUSBW_RUNS": str(self.runs), "TMPDIR": "/run", **more}
+        own = {"PATH": path, "BUSBW_RUNS": str(self.runs), "TMPDIR": "/run"}
+        return {**ENVIRONMENT, **SLEEPING, **NO_DEVICES, **own, **more}
 
     def everywhere(self, **variables: str) -> None:
         """Give ranks and daemons of every other host these variables, too."""

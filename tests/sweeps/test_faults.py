@@ -1,6 +1,5 @@
 """Faults put into a real network of eight hosts are named, each time; without one none is."""
 
-import os
 from typing import Any
 
 import pytest
@@ -11,10 +10,8 @@ pytestmark = [pytest.mark.root, pytest.mark.slow]
 HALF = "12mbit"
 # Of an uplink that three hosts share: less takes twice as long, and shows no more.
 UPLINK = "18mbit"
-# Three runs, each with an order of pairs and draws of its own. Of each fault only with BUSBW_EVERY_SEED=1, as they
-# take CI two minutes on two cores; without a fault always.
-EVERY_SEED = (1, 2, 3)
-seeds = pytest.mark.parametrize("seed", EVERY_SEED if os.environ.get("BUSBW_EVERY_SEED") == "1" else (1,))
+# Three runs, each with an order of pairs and draws of its own.
+seeds = pytest.mark.parametrize("seed", [1, 2, 3])
 
 
 def places(report: dict[str, Any]) -> list[str]:
@@ -22,7 +19,7 @@ def places(report: dict[str, Any]) -> list[str]:
     return [each["place"] for each in report["answers"]]
 
 
-@pytest.mark.parametrize("seed", EVERY_SEED)
+@seeds
 def test_without_a_fault_nothing_is_named(fabric: Fabric, seed: int) -> None:
     report = fabric.measure("--expect", f"{RATE.removesuffix('mbit')}Mb/s", seed=seed)
 
