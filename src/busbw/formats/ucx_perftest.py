@@ -14,7 +14,10 @@ from busbw.model.imported import Reading, Table
 TOOL = "ucx_perftest"
 _END = "Final"
 _MEBIBYTE = 2.0**20
-_KINDS = r"\|\s+\|(?:\s+\|)?\s+(?P<kind>overhead|latency) \(usec\)\s+\|\s+bandwidth \(MB/s\)\s+\|\s+message rate \(msg/s\)\s+\|"
+_KINDS = (
+    r"\|\s+\|(?:\s+\|)?\s+(?P<kind>overhead|latency) \(usec\)\s+\|"
+    r"\s+bandwidth \(MB/s\)\s+\|\s+message rate \(msg/s\)\s+\|"
+)
 _SETTING = (
     r"\| (?P<name>API|Test|Data layout|Send memory|Recv memory|Message size|Window size|AM header size):\s+"
     r"(?P<value>.{1,120}?)\s*\|"
@@ -25,7 +28,8 @@ _COMMAS = (
 )
 _TOP = r"\+-{14}\+(?:-{14}\+)?-{28,32}\+-{21}\+-{23}\+"
 _HEADER = re.compile(
-    r"(?:\|\s+(?P<stage>Stage|Test)\s+)?\|\s+# iterations\s+\|\s+(?P<middle>[\w.%]{1,20})\s+\|(?:\s+(?:average|overall)\s+\|){6}"
+    r"(?:\|\s+(?P<stage>Stage|Test)\s+)?\|\s+# iterations\s+\|\s+(?P<middle>[\w.%]{1,20})\s+\|"
+    r"(?:\s+(?:average|overall)\s+\|){6}"
 )
 _ROW = re.compile(
     r"(?P<stage>Final:|\[thread \d{1,6}\]|[\w./:-]{1,80})\s+(?P<cells>\d{1,15}(?:\s+[\d.naif+-]{1,25}){7})", re.ASCII

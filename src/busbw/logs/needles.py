@@ -287,4 +287,10 @@ NEEDLES = (
     "memory limit",
     "different size in shared object",
     "detected a mismatch in versions",
+    "in kfd",
+    "rejects atomics",
+    "psec",
+    "socket EOF",
+    "shared memory segments",
+    "cxil_",
 )
