@@ -49,6 +49,18 @@ FAMILIES = {
     "ucx-old": "UCP version is incompatible, required: 1.15, actual: 1.10.0 (release 0)",
     "ucx-setting": "[1.0] [n1:77:0] ucp_context.c:1 UCX  WARN  network device 'mlx5_9:1' is not "
     "available, please use one",
+    "slurm-gres-config": "slurmd[57977]: fatal: gres.conf duplicate records for gpu",
+    "slurm-daemon-fatal": "slurmd: fatal: Unable to determine this slurmd's NodeName",
+    "slurm-pmix-library": "slurmstepd: error:  mpi/pmix_v5: pmixp_stepd_init: n1 [0]: pmixp_server.c:445: "
+    "pmixp_libpmix_job_set() failed",
+    "container-gpu-rights": "nvidia-docker | 2017/06/02 17:35:05 Error: nvml: Insufficient Permissions",
+    "container-gpu-tool": "nvidia-container-cli: device error: 5: unknown device: unknown",
+    "hydra-host-list": "[mpiexec@n1] HYDU_parse_hostfile (utils/args/args.c:319): unable to open host file: "
+    "/var/spool/PBS/aux/14.pbs01",
+    "gasnet-registration": "*** WARNING (proc 1): Unexpected error 12 (Cannot allocate memory) from fi_mr_regattr() "
+    "when binding segment [0x602000000, 0xecc000000) to EP 2",
+    "mpi-tcp-address": "[n1:77] btl: tcp: Match incoming connection from [[5,1],1] 44.128.0.4 with locally known IP "
+    "2.2.2.77 failed (iface 0/4)!",
     "ucx-shared-limits": "[1.0] [n1:77:0] sys.c:619 UCX ERROR shmget(size=4263936 flags=0x7b0) for "
     "mm_recv_desc failed: No space left on device, please check shared memory limits by 'ipcs -l'",
     "ucx-shared-full": "[1.0] [n1:77:0] mm_iface.c:797  UCX  ERROR mm_iface failed to allocate receive FIFO",

@@ -101,6 +101,8 @@ LINES = {
     "ucx-device": "UCX  ERROR   uct_iface_open(ud_verbs/mana_0:1) failed: Input/output error",
     "mpi-not-started": "*** An error occurred in MPI_Init_thread",
     "ofi-protocol": 'NCCL_PROTO was set to "LL", but the Libfabric endpoint does not support 128 byte in-order stores',
+    "ofi-option": "NET/OFI Couldn't set FI_OPT_EFA_SENDRECV_IN_ORDER_ALIGNED_128_BYTES. RC: -92, ERROR: No such",
+    "ip-link-local": "Connect to fe80::64a6:63ff:fe0d:2ef4%9<48381> failed : Network is unreachable",
     "ofi-other": "NET/OFI fi_writedata failed; RC: -11, Error: Resource temporarily unavailable",
     "cxi-match": "libfabric:9:17::cxi:core:cxip_ux_onload_cb():26<warn> n1: PtlTE 375:[Fatal] LE resources "
     "not recovered during flow control. FI_CXI_RX_MATCH_MODE=[hybrid|software] is required",

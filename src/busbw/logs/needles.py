@@ -293,4 +293,10 @@ NEEDLES = (
     "socket EOF",
     "shared memory segments",
     "cxil_",
+    "nsufficient Permissions",
+    "nsufficient permissions",
+    "GASN",
+    "host file",
+    "fe80:",
+    "btl: tcp",
 )
