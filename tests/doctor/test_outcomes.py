@@ -270,7 +270,32 @@ def test_a_reason_is_told_before_what_came_of_it(text: str, words: str):
     assert words in only(text, "LOG030").title
 
 
-@pytest.mark.parametrize("line", [MODULES_GONE, NO_NAME, "Framework: psec\n"])
+PSEC = (
+    f"{RULE}A requested component was not found, or was unable to be opened.  This\n\nHost: n1\nFramework: psec\n"
+    f"Component: munge\n{RULE}"
+)
+
+
+def test_the_frame_of_a_component_says_which_is_missing():
+    failed = f"{RULE}It looks like pmix_init failed for some reason.\n  pmix_psec_base_open failed\n{RULE}"
+
+    assert "psec" in only(PSEC + failed, "LOG030").title
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        MODULES_GONE,
+        NO_NAME,
+        PSEC,
+        "[W socket.cpp:601] [c10d] The IPv6 network addresses of (n1, 4545) cannot be retrieved (gai error: -2 - Name or "
+        "service not known).\n",
+        "[    3.5] kfd kfd: amdgpu: skipped device 1002:15d8, PCI rejects atomics 730<0\n",
+        "[1.0] [n1:77:0] sys.c:619 UCX  WARN  shmget(size=2097152) for mm_recv_desc failed: No space left on device\n",
+        "[n1:77] btl: tcp: Match incoming connection from [[5,1],1] 10.0.0.2 with locally known IP 10.1.0.1 failed\n",
+        "[n1:77] PMIX ERROR: UNPACK-PAST-END in file client/pmix_client.c at line 389\n",
+    ],
+)
 def test_what_a_job_got_over_is_no_failure(line: str):
     assert "LOG030" not in codes(read(line + Job().text()))
 
