@@ -49,6 +49,28 @@ FAMILIES = {
     "ucx-old": "UCP version is incompatible, required: 1.15, actual: 1.10.0 (release 0)",
     "ucx-setting": "[1.0] [n1:77:0] ucp_context.c:1 UCX  WARN  network device 'mlx5_9:1' is not "
     "available, please use one",
+    "slurm-gres-config": "slurmd[57977]: fatal: gres.conf duplicate records for gpu",
+    "slurm-daemon-fatal": "slurmd: fatal: Unable to determine this slurmd's NodeName",
+    "slurm-pmix-library": "slurmstepd: error:  mpi/pmix_v5: pmixp_stepd_init: n1 [0]: pmixp_server.c:445: "
+    "pmixp_libpmix_job_set() failed",
+    "container-gpu-rights": "nvidia-docker | 2017/06/02 17:35:05 Error: nvml: Insufficient Permissions",
+    "container-gpu-tool": "nvidia-container-cli: device error: 5: unknown device: unknown",
+    "hydra-host-list": "[mpiexec@n1] HYDU_parse_hostfile (utils/args/args.c:319): unable to open host file: "
+    "/var/spool/PBS/aux/14.pbs01",
+    "gasnet-registration": "*** WARNING (proc 1): Unexpected error 12 (Cannot allocate memory) from fi_mr_regattr() "
+    "when binding segment [0x602000000, 0xecc000000) to EP 2",
+    "mpi-tcp-address": "[n1:77] btl: tcp: Match incoming connection from [[5,1],1] 44.128.0.4 with locally known IP "
+    "2.2.2.77 failed (iface 0/4)!",
+    "ucx-shared-limits": "[1.0] [n1:77:0] sys.c:619 UCX ERROR shmget(size=4263936 flags=0x7b0) for "
+    "mm_recv_desc failed: No space left on device, please check shared memory limits by 'ipcs -l'",
+    "ucx-shared-full": "[1.0] [n1:77:0] mm_iface.c:797  UCX  ERROR mm_iface failed to allocate receive FIFO",
+    "nic-queues-used-up": "[1.0] [n1:77:0] ib_mlx5_dv.c:161  UCX  ERROR   mlx5dv_devx_obj_create(QP) failed, "
+    "syndrome 0: Cannot allocate memory",
+    "cxi-service": "flux-slingshot: cxi0: cxil_alloc_svc: Invalid argument",
+    "pmi-exchange": "MPIDU_bc_table_create(204)..:  PMI_Allgather failed: -1",
+    "mpi-pml-differs": "[n1:77] [[5,1],5] selected pml ob1, but peer [[5,1],0] on n2 selected pml ucx",
+    "bus-error-address": "[n1:77:0:77] Caught signal 7 (Bus error: nonexistent physical address)",
+    "pmix-security-missing": "Framework: psec",
     "ucx-shared-memory": "[1.0] [n1:77:0] mm_posix.c:206 UCX  ERROR open(file_name=/proc/78/fd/30 "
     "flags=0x0) failed: No such",
     "gdrcopy-pin": "[1.0] [n1:77:0] gdr_copy_md.c:122  UCX  ERROR gdr_pin_buffer failed. length :65536 ret:22",
@@ -58,7 +80,7 @@ FAMILIES = {
     "ucx-files": "the maximal number of files that could be opened is 1024",
     "psm-device": "n1.77 PSM3 can't open nic unit: 0 (err=23)",
     "efa-fork": 'A process has executed an operation involving a call to the "fork()" system call to create a child',
-    "cxi-resources": "cxil_alloc_svc: Failed to allocate LNI: No space left on device",
+    "cxi-resources": "cxil_alloc_lni: Failed to allocate LNI: No space left on device",
     "cray-gtl": "MPICH_GPU_SUPPORT_ENABLED is requested, but GTL library is not linked",
     "impi-launch": "[mpiexec@n1] check_exit_codes (bstrap.c:70): unable to run bstrap_proxy on n2 "
     "(pid 88, exit code 256)",
@@ -76,6 +98,7 @@ FAMILIES = {
     "mpi-cancelled": "MPIDI_OFI_handle_cq_error(1075): OFI poll failed (ofi_events.c:1077:Operation canceled)",
     "gpu-lost": "Unable to determine the device handle for GPU 0000:1B:00.0: GPU is lost.",
     "gpu-driver": "RuntimeError: No CUDA GPUs are available",
+    "kfd-unsupported": "[    3.5] kfd kfd: amdgpu: PITCAIRN  not supported in kfd",
     "kfd-denied": "Unable to open /dev/kfd read-write: Permission denied",
     "gpu-contained": "RuntimeError: CUDA error: CUDA_ERROR_CONTAINED",
     "gpu-page-fault": "Memory access fault by GPU node-4 (Agent handle: 0x2) on address 0x7f. Reason: Unknown.",
@@ -232,12 +255,14 @@ FAMILIES = {
     "container-processes": "ERROR  : Failed to create container process: No space left on device",
     "container-fuse": "FATAL:   container creation failed: while mounting image: squashfuse_ll exited with status 1",
     "libfabric-call": "fi_getinfo(): common/shared.c:627, ret=-61 (No data available)",
-    "pmix-error": "[n1:77] PMIX ERROR: UNPACK-PAST-END in file src/server/pmix_server.c at line 2330",
+    "pmix-error": "[n1:77] PMIX ERROR: BAD-PARAM in file src/server/pmix_server.c at line 2330",
+    "pmix-unpack": "[n1:77] PMIX ERROR: UNPACK-PAST-END in file src/server/pmix_server.c at line 2330",
     "ray-version": "RuntimeError: Version mismatch: The cluster was started with: Ray: 2.9.0 Python: 3.10.12",
     "parallel-sizes": "AssertionError: world size (12) is not divisible by tensor_model_parallel_size (8)",
     "nic-probe": "mlx5_core: probe of 0000:01:00.0 failed with error -22",
     "subnet-manager": "  165028 [F0D43740] 0x01 -> osm_vendor_bind: ERR 5426: Unable to register class 129 version 1",
-    "mpi-ofi-contexts": "Reached limit (0) for number of OFI contexts that can be opened with the",
+    "mpi-ofi-no-contexts": "Reached limit (0) for number of OFI contexts that can be opened with the",
+    "mpi-ofi-contexts": "Reached limit (16) for number of OFI contexts that can be opened with the",
     "slurm-prolog": "slurmstepd: error: prolog failed: exit status 1:0",
     "pals-vni": "launch RPC: Couldn't allocate VNI",
     "pals-node": "launch failed on x4201c0s4b0n0: Couldn't forward RPC launch(0a1b) to child x4513c0s7b0n0.hsn.cm: "

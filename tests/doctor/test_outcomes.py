@@ -235,3 +235,70 @@ def test_like_words_in_a_job_that_goes_well_are_no_failure(line: str):
 
     assert "LOG030" not in found
     assert "LOG030" not in codes(read(f"{Job().text()}{line}\n"))
+
+
+MODULES_GONE = 'couldn\'t read file "/opt/Modules/5.0.1/libexec/modulecmd.tcl": no such file or directory\n'
+NO_PMI = (
+    "[n1:77] OPAL ERROR: Unreachable in file pmix3x_client.c at line 111\n"
+    f'{RULE}The application appears to have been direct launched using "srun",\n'
+    f"but OMPI was not built with SLURM's PMI support and therefore cannot\nexecute.\n{RULE}"
+)
+STORE = "[c10d] The client socket has timed out after 60000ms while trying to connect to (job-master-0, 23456).\n"
+NO_NAME = "nslookup: can't resolve 'job-master-0': Name does not resolve\n"
+KFD = "Unable to open /dev/kfd read-write: Cannot allocate memory\n"
+CRASH = "[n1:77] *** Process received signal ***\n[n1:77] Signal: Segmentation fault (11)\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (MODULES_GONE + NO_PMI, "a module was not loaded"),
+        (NO_PMI, "no PMI"),
+        (NO_NAME + STORE, "the name of a host is not known: job-master-0"),
+        (STORE, "did not meet"),
+        (KFD + "[    3.5] kfd kfd: amdgpu: PITCAIRN  not supported in kfd\n", "PITCAIRN"),
+        (KFD, "may not use the GPUs"),
+        (
+            "[1.0] [n1:77:0] mm_iface.c:797  UCX  ERROR mm_iface failed to allocate receive FIFO\n" + CRASH,
+            "no room in shared memory",
+        ),
+        ("Reached limit (0) for number of OFI contexts that can be opened with the\n" + CRASH, "contexts"),
+        ("Reached limit (16) for number of OFI contexts that can be opened with the\n" + CRASH, "segmentation fault"),
+    ],
+)
+def test_a_reason_is_told_before_what_came_of_it(text: str, words: str):
+    assert words in only(text, "LOG030").title
+
+
+PSEC = (
+    f"{RULE}A requested component was not found, or was unable to be opened.  This\n\nHost: n1\nFramework: psec\n"
+    f"Component: munge\n{RULE}"
+)
+
+
+def test_the_frame_of_a_component_says_which_is_missing():
+    failed = f"{RULE}It looks like pmix_init failed for some reason.\n  pmix_psec_base_open failed\n{RULE}"
+
+    assert "psec" in only(PSEC + failed, "LOG030").title
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        MODULES_GONE,
+        NO_NAME,
+        PSEC,
+        "[W socket.cpp:601] [c10d] The IPv6 network addresses of (n1, 4545) cannot be retrieved (gai error: -2)\n",
+        "[    3.5] kfd kfd: amdgpu: skipped device 1002:15d8, PCI rejects atomics 730<0\n",
+        "[1.0] [n1:77:0] sys.c:619 UCX  WARN  shmget(size=2097152) for mm_recv_desc failed: No space left on device\n",
+        "[n1:77] btl: tcp: Match incoming connection from [[5,1],1] 10.0.0.2 with locally known IP 10.1.0.1 failed\n",
+        "[n1:77] PMIX ERROR: UNPACK-PAST-END in file client/pmix_client.c at line 389\n",
+    ],
+)
+def test_what_a_job_got_over_is_no_failure(line: str):
+    assert "LOG030" not in codes(read(line + Job().text()))
+
+
+def test_a_gpu_that_hip_does_not_see_is_looked_for_with_rocms_tools():
+    assert "/dev/kfd" in (only("n1: Test HIP failure common.cu:1129 'hipErrorInvalidDevice'\n", "LOG030").fix or "")
+    assert "nvidia-smi" in (only("n1: Test CUDA failure common.cu:1 'invalid device ordinal'\n", "LOG030").fix or "")

@@ -101,6 +101,8 @@ LINES = {
     "ucx-device": "UCX  ERROR   uct_iface_open(ud_verbs/mana_0:1) failed: Input/output error",
     "mpi-not-started": "*** An error occurred in MPI_Init_thread",
     "ofi-protocol": 'NCCL_PROTO was set to "LL", but the Libfabric endpoint does not support 128 byte in-order stores',
+    "ofi-option": "NET/OFI Couldn't set FI_OPT_EFA_SENDRECV_IN_ORDER_ALIGNED_128_BYTES. RC: -92, ERROR: No such",
+    "ip-link-local": "Connect to fe80::64a6:63ff:fe0d:2ef4%9<48381> failed : Network is unreachable",
     "ofi-other": "NET/OFI fi_writedata failed; RC: -11, Error: Resource temporarily unavailable",
     "cxi-match": "libfabric:9:17::cxi:core:cxip_ux_onload_cb():26<warn> n1: PtlTE 375:[Fatal] LE resources "
     "not recovered during flow control. FI_CXI_RX_MATCH_MODE=[hybrid|software] is required",
@@ -148,6 +150,7 @@ LINES = {
     "gin-unavailable": "No GIN-capable devices found.",
     "graph-file": "Could not open XML graph file /opt/graph.xml : No such file or directory",
     "topology-file-missing": "Could not open XML topology file /opt/topo.xml : No such file or directory",
+    "one-sided-link": "Failed to find reverse path from remNode 0/41000 nlinks 2 to node 0/61000",
     "rank-order": "Failed to determine local ranks rank 3 hostHash 1f pidHash 2f localRank -1",
     "nic-not-in-topology": "Could not find NET with id 3",
     "topology-inconsistent": "Could not find gpu rank 3",
@@ -200,6 +203,11 @@ def test_a_line_is_known_for_what_it_is(name: str):
             "mscclpp-cannot",
         ),
         ("Call to ibv_modify_qp failed with error Network is unreachable", "qp-failed"),
+        (
+            "srun: error: Unable to confirm allocation for job 71: Socket timed out on send/recv operation",
+            "slurm-no-controller",
+        ),
+        ("srun: error: Task launch for StepId=7.0 failed on node n1: Socket timed out on send/recv", "slurm-launch"),
         ("srun: error: n3: task 9: Out Of Memory", "memory-kill"),
         ("Out of memory: Killed process 4711 (python) total-vm:1kB", "memory-kill"),
         ("worker-2   0/1     OOMKilled   0          5m", "memory-kill"),

@@ -93,6 +93,46 @@ def test_the_server_of_ucx_perftest_tells_test_and_size():
     assert found.table.statistic == "mean over all iterations"
 
 
+_STAGELESS = (
+    "+--------------+-----------------------------+---------------------+-----------------------+\n"
+    "|              |      overhead (usec)        |   bandwidth (MB/s)  |  message rate (msg/s) |\n"
+    "+--------------+---------+---------+---------+----------+----------+-----------+-----------+\n"
+    "| # iterations | typical | average | overall |  average |  overall |   average |   overall |\n"
+    "+--------------+---------+---------+---------+----------+----------+-----------+-----------+\n"
+    "        704005     0.522     1.424     1.424    2743.19    2743.19      702258      702258\n"
+    "       5000000     0.522     1.054     1.087    3706.65    3594.03      948902      920073\n"
+)
+
+
+def test_the_last_row_of_ucx_perftest_is_the_result_where_rows_name_no_stage():
+    found = read(_STAGELESS)
+
+    (reading,) = found.readings
+    assert (reading.line, reading.bandwidth_Bps) == (7, pytest.approx(3594.03 * 2**20))
+    assert found.table.complete
+    assert found.unread == ()
+
+
+def test_a_row_without_its_stage_is_no_result_of_a_table_that_names_stages():
+    found = read(sample("ucx_perftest_bw.txt").replace("Final:", "      "))
+
+    assert not found.readings
+    assert not found.table.complete
+
+
+@pytest.mark.parametrize("prefix", ["", "[1736991281.943478] [n1:42638:0]   "])
+def test_protocols_that_ucx_prints_between_the_rows_hold_no_result(prefix: str):
+    choices = (
+        f"{prefix}+---------------------------+---------------------------------------+\n"
+        f"{prefix}| perftest inter-node cfg#0 | active message by ucp_am_send* from host memory |\n"
+        f"{prefix}|               2049..9254K | zero-copy | rc_mlx5/mlx5_0:1/path0            |\n"
+    )
+    found = read(sample("ucx_perftest_bw.txt").replace("[thread 0]                34", f"{choices}[thread 0] 34"))
+
+    assert len(found.readings) == 1
+    assert found.unread == ()
+
+
 def test_tests_of_a_batch_of_ucx_perftest_have_the_names_above_their_tables():
     table = sample("ucx_perftest_bw.txt")
     found = read(f"{'=' * 30} tag_bw {'=' * 30}\n{table}\n\n{'=' * 30} tag_sync_bw {'=' * 30}\n{table}")
@@ -174,6 +214,26 @@ def test_matrices_of_rocm_bandwidth_test_leave_out_what_is_not_measured():
     assert found.table.complete
 
 
+@pytest.mark.parametrize(
+    ("title", "what", "statistic"),
+    [
+        ("Unidirectional peak", "unidirectional_copy", "size over the least time of all iterations"),
+        ("Bdirectional copy peak", "bidirectional_copy", "size over the least time of all iterations"),
+        ("Bidirectional copy average", "bidirectional_copy", "mean over iterations, the slowest left out"),
+    ],
+)
+def test_titles_of_rocm_bandwidth_test_by_version(title: str, what: str, statistic: str):
+    found = read(
+        "RocmBandwidthTest Version: 2.0.1\n\nDevice Access\n\nD/D       0         1\n\n1         1         1\n\n"
+        f"{title} bandwidth GB/s\n\nD/D       0           1\n\n0         N/A         13.377405\n\n"
+        "1         14.310061   404.438375\n"
+    )
+
+    assert [reading.what for reading in found.readings] == [what] * 3
+    assert (found.table.statistic, found.table.complete) == (statistic, True)
+    assert found.unread == ()
+
+
 def test_sizes_of_rocm_bandwidth_test():
     found = read(sample("rocm_bandwidth_test_sizes.txt"))
 
@@ -224,6 +284,8 @@ def test_an_output_adds_up_with_a_prefix_before_every_line(name: str):
         "Waiting for connection...\n",
         "+------+------+\n| Name | Units |\n+------+------+\n",
         "Device: 0, something\nDevice 0: Tesla K80\n",
+        "Device Access\nD/D 0 1\n0 1 1\nUnidirectional peak bandwidth\n",
+        "| # iterations | typical | average |\n 1000 0.1 0.2 0.3 0.4 0.5 6 7\n",
         "training bandwidth: 12 GB/s\nmype: 3\n",
     ],
 )

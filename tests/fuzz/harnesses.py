@@ -241,7 +241,7 @@ def seeds_of(name: str) -> tuple[bytes, ...]:
     if name in TEXT_HARNESSES:
         return tuple(text.encode() for text in seeds.TEXTS)
     if name in OUTPUT_HARNESSES:
-        return tuple((_SAMPLES / output).read_bytes() for output in _OUTPUTS)
+        return (*((_SAMPLES / output).read_bytes() for output in _OUTPUTS), *seeds.OLD_OUTPUTS)
     documents = tuple(seeds.document(kind) for kind in DOCUMENTS.values())
     records = seeds.records_of_a_rank()
     return (PLAN, STEP_PLAN, b"".join(records), *documents, *records, bytes(range(64)), bytes(64))

@@ -119,3 +119,17 @@ _PLAIN: dict[type, object] = {
     msgspec.inspect.StrType: "text",
     msgspec.inspect.NoneType: None,
 }
+
+
+# Forms of old releases that the samples of the readers do not hold.
+_OLD_UCX = (
+    b"|              |      overhead (usec)        |   bandwidth (MB/s)  |  message rate (msg/s) |\n"
+    b"| # iterations | typical | average | overall |  average |  overall |   average |   overall |\n"
+    b"| perftest inter-node cfg#0 | remote memory write by ucp_put* from host memory |\n"
+    b"        704005     0.522     1.424     1.424    2743.19    2743.19      702258      702258\n"
+)
+_OLD_ROCM = (
+    b"RocmBandwidthTest Version: 1.0.0\n\nDevice Access\n\nD/D       0         1\n\n1         1         1\n\n"
+    b"Bdirectional peak bandwidth GB/s\n\nD/D       0           1\n\n1         0.532834    N/A\n"
+)
+OLD_OUTPUTS = (_OLD_UCX, _OLD_ROCM)

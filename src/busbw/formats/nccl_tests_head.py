@@ -11,7 +11,7 @@ from busbw.model.imported import ListedDevice
 STARTS = (
     r"\s*(?:#\s*(?:Writing JSON output to |[nr]ccl-tests version |Collective test starting:|nThread \d+ nGpus \d|"
     r"busbw(?: \S+ wrote this|: )|Using devices|"
-    r"out-of-place\s+in-place\s*$|NCCL Tests compiled with NCCL|(?:size|bytes) +(?:count|N) +type\b)|"
+    r"out-of-place\s+in-place\s*$|NCCL Tests compiled with NCCL)|(?:#\s*)?(?:size|bytes) +(?:count|N) +type\b|"
     r"nThread \d+ nGpus \d+ minBytes|rccl-tests: Version )"
 )
 # Each failure has one of these in it. They are looked for first: most lines are another program's.

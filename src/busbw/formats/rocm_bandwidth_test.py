@@ -1,7 +1,9 @@
 """rocm_bandwidth_test: matrices of copies between all devices, and tables by size between two.
 
 GB/s are 1e9 bytes a second. A row of a matrix is where the data come from, a column where they go to. Both directions
-together are what a bidirectional test counts.
+together are what a bidirectional test counts. "Peak" is the size over the least time of all iterations, "average" that
+over their mean (rocm_bandwidth_test_trans.cpp). Titles changed: before 2019 they lack `copy`, before May 2019 `Inter-`,
+and until 2021 it was `Bdirectional`.
 """
 
 import re
@@ -14,9 +16,15 @@ from busbw.model.imported import ListedDevice, Reading, Table
 
 TOOL = "rocm_bandwidth_test"
 _VERSION = r"RocmBandwidthTest Version: (?P<version>\S{1,40})"
-_MATRIX = r"(?P<way>Uni|Bi)directional copy peak bandwidth GB/s"
+_MATRIX = r"(?P<way>Uni|Bi|B)directional (?:copy )?(?P<statistic>peak|average) bandwidth GB/s"
 _RESULT = r"=+\s+(?:(?P<result>Uni|Bi)directional )?Benchmark Result\s+=+"
-_OTHER_MATRIX = re.compile(r"Inter-Device (?:Access|Numa Distance|Link \w{1,20}).{0,40}|Data Path Validation.{0,40}")
+_OTHER_MATRIX = re.compile(
+    r"(?:Inter-)?Device (?:Access|Numa Distance)|Inter-Device Link \w{1,20}.{0,60}|Data Path Validation.{0,40}"
+)
+_STATISTICS = {
+    "peak": "size over the least time of all iterations",
+    "average": "mean over iterations, the slowest left out",
+}
 _END = re.compile(
     r"=+ (?P<end>Src|Dst) (?:Device|Pool) Id: (?P<id>\d{1,4}) (?:Src|Dst) (?:Device|Agent) Type: (?P<type>\w{1,10}) =+"
 )
@@ -42,6 +50,7 @@ class _RocmBandwidthTable:
         self._devices: list[ListedDevice] = []
         # What the matrix or table under way measures; None: it is one of no bandwidths.
         self._what: str | None = None
+        self._statistic = "average"
         self._columns: tuple[str, ...] = ()
         self._missing = 0
         self._ends = {"Src": "", "Dst": ""}
@@ -67,7 +76,7 @@ class _RocmBandwidthTable:
             tool=TOOL,
             tool_version=self._version,
             program="rocm-bandwidth-test",
-            statistic="mean over iterations, without the slowest and the fastest",
+            statistic=_STATISTICS[self._statistic],
             arguments=self._arguments,
             devices=tuple(self._devices),
             complete=self._rows > 0 and self._missing == 0,
@@ -79,7 +88,10 @@ class _RocmBandwidthTable:
                 return "foreign"
             self._version = match["version"]
         elif match := re.fullmatch(_MATRIX, text):
-            self._open(f"{match['way'].lower()}directional_copy")
+            if self._rows and match["statistic"] != self._statistic:
+                return "foreign"
+            self._statistic = match["statistic"]
+            self._open("unidirectional_copy" if match["way"] == "Uni" else "bidirectional_copy")
         elif match := re.fullmatch(_RESULT, text):
             self._open(f"{(match['result'] or 'Uni').lower()}directional_copy")
         elif match := _COLUMNS.fullmatch(text):

@@ -1,7 +1,8 @@
 """ucx_perftest: the row of the end of a test, in its table or, with -v, separated by commas.
 
 MB/s are 2**20 bytes a second (tools/perf/perftest.c divides by 1024 twice). A time is the latency of a message or,
-where the header says overhead, what one operation takes. Rows of threads before the end are its progress.
+where the header says overhead, what one operation takes. Rows of threads before the end are its progress. Up to 1.8
+rows name no stage: the last one is the end. UCX_PROTO_INFO prints tables of its own in between, which hold no result.
 """
 
 import re
@@ -14,7 +15,8 @@ TOOL = "ucx_perftest"
 _END = "Final"
 _MEBIBYTE = 2.0**20
 _KINDS = (
-    r"\|\s+\|\s+\|\s+(?P<kind>overhead|latency) \(usec\)\s+\|\s+bandwidth \(MB/s\)\s+\|\s+message rate \(msg/s\)\s+\|"
+    r"\|\s+\|(?:\s+\|)?\s+(?P<kind>overhead|latency) \(usec\)\s+\|"
+    r"\s+bandwidth \(MB/s\)\s+\|\s+message rate \(msg/s\)\s+\|"
 )
 _SETTING = (
     r"\| (?P<name>API|Test|Data layout|Send memory|Recv memory|Message size|Window size|AM header size):\s+"
@@ -24,14 +26,23 @@ _COMMAS = (
     r"iterations,(?P<middle>[\w.]{1,30}_(?P<comma_kind>lat|overhead)),avg_\w{1,10},overall_\w{1,10},"
     r"avg_bw,overall_bw,avg_mr,overall_mr"
 )
-_TOP = r"\+-{14}\+-{14}\+-{28,32}\+-{21}\+-{23}\+"
+_TOP = r"\+-{14}\+(?:-{14}\+)?-{28,32}\+-{21}\+-{23}\+"
 _HEADER = re.compile(
-    r"\|\s+Stage\s+\|\s+# iterations\s+\|\s+(?P<middle>[\w.%]{1,20})\s+\|(?:\s+(?:average|overall)\s+\|){6}"
+    r"(?:\|\s+(?P<stage>Stage|Test)\s+)?\|\s+# iterations\s+\|\s+(?P<middle>[\w.%]{1,20})\s+\|"
+    r"(?:\s+(?:average|overall)\s+\|){6}"
 )
 _ROW = re.compile(
     r"(?P<stage>Final:|\[thread \d{1,6}\]|[\w./:-]{1,80})\s+(?P<cells>\d{1,15}(?:\s+[\d.naif+-]{1,25}){7})", re.ASCII
 )
 _COMMA_ROW = re.compile(r"(?:[\w./:-]{1,80},)?\d{1,15}(?:,[\d.naif+-]{1,25}){7}", re.ASCII)
+_STAGELESS_ROW = re.compile(r"\d{1,15}(?:\s+[\d.naif+-]{1,25}){7}", re.ASCII)
+_LOG_PREFIX = re.compile(r"\[\d{1,12}\.\d{1,9}\] \[[\w.-]{1,255}:\d{1,10}:\d{1,6}\]\s{1,20}(?=[|+])", re.ASCII)
+# What UCX_PROTO_INFO prints of a choice: its title, or a range of sizes, a protocol and its lanes.
+_CHOICE = re.compile(
+    r"\|\s+\w{1,40} (?:inter-node|intra-node|self) cfg#\d{1,6}\s+\|.{1,200}\|"
+    r"|\|\s+\d[\d.]{0,12}[KMG]?\.\.(?:\d[\d.]{0,12}[KMG]?|inf)\s+\|[^|]{1,60}\|.{0,300}\|",
+    re.ASCII,
+)
 # With -b a test of the file stands above its table.
 _BATCH = r"={8,100} (?P<test>[\w./-]{1,60}) ={8,100}"
 _BAR = re.compile(r"\+[-+]{20,}\+")
@@ -50,6 +61,9 @@ class _UcxPerftestTable:
         self._kind: str | None = None
         self._middle: str | None = None
         self._is_complete = False
+        self._names_stages = True
+        # Where rows name no stage: the last one, which a further row replaces.
+        self._last: tuple[int, tuple[str, ...]] | None = None
 
     def take(self, line: TextLine) -> Taken | Sequence[Reading] | Unreadable:
         if len(line.text) > LONGEST_ROW:
@@ -62,7 +76,23 @@ class _UcxPerftestTable:
         if self._kind is not None and _COMMA_ROW.fullmatch(text):
             cells = text.split(",")
             return self._row(line.number, cells[0] if len(cells) > 8 else _END, cells[-8:])
+        if self._kind is not None and not self._names_stages and _STAGELESS_ROW.fullmatch(text):
+            return self._hold(line.number, text.split())
         return self._head(text)
+
+    def held(self) -> Sequence[Reading]:
+        """Return the reading of the last row where rows name no stage, and hold none."""
+        last, self._last = self._last, None
+        return () if last is None else (self._reading(last[0], _END, last[1]),)
+
+    def _hold(self, number: int, cells: Sequence[str]) -> Taken | Unreadable:
+        try:
+            self._reading(number, _END, cells)
+        except CellError as error:
+            return Unreadable(str(error))
+        self._is_complete = True
+        self._last = (number, tuple(cells))
+        return "held"
 
     def _head(self, text: str) -> Taken:
         if match := re.fullmatch(_KINDS, text) or re.fullmatch(_COMMAS, text):
@@ -75,9 +105,15 @@ class _UcxPerftestTable:
             self._settings["Test"] = match["test"]
         elif match := _HEADER.fullmatch(text):
             self._middle = match["middle"]
-        elif text and not _BAR.fullmatch(text) and not _KNOWN.fullmatch(text):
+            self._names_stages = match["stage"] is not None
+        elif text and not self._is_known(text):
             return "foreign"
         return "known"
+
+    def _is_known(self, text: str) -> bool:
+        if match := _LOG_PREFIX.match(text):
+            text = text[match.end() :]
+        return any(known.fullmatch(text) for known in (_BAR, _KNOWN, _CHOICE))
 
     def finish(self, last_line: int) -> Table:
         return Table(

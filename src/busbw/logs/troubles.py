@@ -13,6 +13,8 @@ _MOST_KEPT = 2**16
 _MOST_SHAPES = 2**16
 _LONGEST_TEXT = 400
 _LONGEST_KIND = 60
+# HIP says it of itself where no line of RCCL does.
+_OF_AMD = re.compile(r"\bhip[A-Z]\w|\bHIP\b", re.ASCII)
 # Warnings that nobody knows, told apart by their words.
 _VARIES = re.compile(r"(?<=nccl-)\w+|\b(?=[0-9a-f]*\d)(?:0x)?[0-9a-f]+\b|\d+")
 
@@ -81,6 +83,7 @@ class TroubleEvent:
             return None
         if self.code is not None:
             return self.code.fix
+        is_amd = is_amd or _OF_AMD.search(self.text) is not None
         other = self.pattern.fix_amd if is_amd else self.stage.fix if self.stage is not None else None
         return other or self.pattern.fix.format_map(self._words())
 

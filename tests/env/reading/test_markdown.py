@@ -4,6 +4,7 @@ from busbw.env.lint import corrected, lint
 from busbw.env.reading import read
 from busbw.env.rules.subject import CheckContext
 from busbw.env.versions import newest
+from busbw.model.settings import Assignment, SettingsReading
 
 PAGE = """\
 # How to
@@ -125,3 +126,47 @@ def test_marks_of_notes_are_not_part_of_a_script():
 
     assert reading.parts[0].slips == ()
     assert reading.parts[0].launches[0].argv[-1] == "./a"
+
+
+def _set(text: str, file: str = "page.md") -> dict[str, str | None]:
+    return {each.name: each.value for each in _all(read(text, file))}
+
+
+def _all(reading: SettingsReading) -> tuple[Assignment, ...]:
+    return (*reading.assignments, *(each for part in reading.parts for each in _all(part)))
+
+
+def test_rights_of_a_file_are_no_option_on_a_line_of_its_own():
+    listed = "srun ls -lh lmp\n{} 1 user user 236M Mar 28 17:01 lmp\nexport NCCL_CROSS_NIC=1\n"
+
+    def codes(mode: str) -> set[str]:
+        return {each.code for each in lint(read(listed.format(mode), "page.sh"), CheckContext(nccl=newest()))}
+
+    assert "ENV005" not in codes("-rwxr-xr-x") | codes("-rw-------.")
+    assert "ENV005" in codes("-rwx")
+
+
+def test_what_stands_behind_a_prompt_that_names_a_host_is_read():
+    page = (
+        "```\nperlmutter:login15>$ NCCL_DEBUG=INFO srun -n 8 ./app\nNCCL_ALGO=Ring was printed\n"
+        "(env) user@n1:~/runs$ export NCCL_P2P_LEVEL=NVL\n[user@n1 runs]$ export NCCL_CROSS_NIC=1\n```\n"
+    )
+
+    assert _set(page) == {"NCCL_DEBUG": "INFO", "NCCL_P2P_LEVEL": "NVL", "NCCL_CROSS_NIC": "1"}
+
+
+def test_a_log_between_fences_is_no_session():
+    assert _set("```\nn1:77:99 [0] NCCL INFO NCCL_ALGO set by environment to Ring\nn1: NCCL_ALGO=Ring\n```\n") == {}
+
+
+def test_a_file_called_readme_is_a_page_whatever_its_ending():
+    text = "We don't build here:\n% cc x.c\n\n% export NCCL_CROSS_NIC=1\n% srun -n 8 ./app\n"
+
+    assert _set(text, "CPU/xthi.README") == _set(text, "README_pm.txt") == {"NCCL_CROSS_NIC": "1"}
+    assert not [each for each in lint(read(text, "xthi.README"), CheckContext(nccl=newest())) if each.code == "ENV019"]
+
+
+def test_marks_of_mkdocs_behind_a_backslash_are_not_of_the_script():
+    page = "```bash\nsrun \\\n    --mpi=pmix \\ # (1)!\n    --network=single_node_vni \\ #(2)!\n    ./app\n```\n"
+
+    assert not [each for each in lint(read(page, "page.md"), CheckContext(nccl=newest())) if each.code == "ENV005"]

@@ -54,7 +54,8 @@ _CONTINUATION = re.compile(r"\\\r?\n")
 _LOST_LINE_END = re.compile(r"\\[ \t]+(?:\r?\n)?")
 _LIST = re.compile(r"[A-Za-z_]\w*\+?=$")
 _TEST_END = re.compile(r"\]\](?=[\s;&|)]|$)")
-_OPTION = re.compile(r"--?[A-Za-z]")
+# Not the rights of a file, as `ls -l` prints them.
+_OPTION = re.compile(r"(?!-(?:[r-][w-][xsStT-]){3}[.+@]?(?:\s|$))--?[A-Za-z]")
 # Characters that a word processor puts in place of " ' - and a space.
 _TYPOGRAPHIC = re.compile("[\u201c\u201d\u201e\u2018\u2019\u201a\u2010-\u2015\u2212\u00a0\u202f\u200b]")
 # More ends that are missing than this, and the text is not a script.

@@ -207,10 +207,12 @@ _BY_SUFFIX = {
     ".csh": "csh", ".tcsh": "csh",
     ".service": "systemd", ".mount": "systemd", ".socket": "systemd", ".timer": "systemd",
 }  # fmt: skip
+# Pages by their whole name, which say no language.
+_PAGE = re.compile(r"(?:^|/)(?:[\w.+-]*\.)?(?:README|INSTALL|HOWTO|FAQ)(?:[-_.][\w-]+)?(?:\.txt)?$")
 _CSH = re.compile(r"\A\s*#![^\n]*\bt?csh\b")
 _PYTHON = re.compile(r"\A#![^\n]*\bpython[\d.]*\s*$|^(?:import|from) os\b", re.MULTILINE)
 # A sentence has a capital, several words and an end. A page has some, and not one to a hundred lines.
-_SENTENCE = re.compile(r"\s*(?:[-*\u2022\d.]+\s+)?[A-Z][\w'\u2019-]*,?(?: [^\s=$\\|;]+){5,}.*[\w)\]\"'][.:!?]\s*$")
+_SENTENCE = re.compile(r"\s*(?:[-*\u2022\d.)]+\s+)?[A-Z][\w'\u2019-]*,?(?: [^\s=$\\|;]+){5,}.*[\w)\]\"'][.:!?]\s*$")
 _FEWEST_SENTENCES = 3
 _LINES_PER_SENTENCE = 12
 # `NAME: value` under a key of its own, and what no such file begins a line with.
@@ -247,7 +249,7 @@ def _detected(text: str, file: str) -> str:
         return named
     if _SHEBANG.match(start) or named == "shell":
         return _script(start)
-    return "json" if _JSON.match(start) else _by_content(start)
+    return "json" if _JSON.match(start) else _by_content(start, file)
 
 
 def _script(start: str) -> str:
@@ -274,8 +276,9 @@ def _refuse(file: str) -> None:
         )
 
 
-def _by_content(start: str) -> str:
-    if _is_prose(start) and not _PYTHON.search(start):
+def _by_content(start: str, file: str) -> str:
+    is_page = _PAGE.search(file) is not None and not _ASSIGNMENT.match(start)
+    if is_page or (_is_prose(start) and not _PYTHON.search(start)):
         return _MARKDOWN
     if _APPTAINER.search(start):
         return "apptainer"
@@ -347,9 +350,14 @@ _SCRIPT = re.compile(r"\s*(?:#!/\S*sh\b|#SBATCH|(?:\$ )?(?:export [A-Z_]+=|(?:mp
 # Or with a remark, where it exports a setting further down.
 _REMARKED = re.compile(rf"\s*#[^\n]*\n(?:[^\n]*\n)*?[ \t]*export {FAMILY_NAME.pattern}=")
 # Marks that MkDocs takes out of a page and puts its notes in.
-_MARK = re.compile(r"[ \t]+# \(\d{1,3}\)!?[ \t]*$")
+_MARK = re.compile(r"[ \t]+# ?\(\d{1,3}\)!?[ \t]*$")
 _DOCUMENT = re.compile(r"<<-?[ \t]*[\"'\\\\]?(\w+)")
 _PROMPT = re.compile(r"[ \t]*[$%] ")
+# A prompt that names an environment, a user, a host or a folder: `(env) user@host:~$ `, `[user@host dir]$ `, `host>$ `.
+_LONG_PROMPT = re.compile(
+    r"[ \t]*(?:\([\w.-]{1,40}\) ?)?"
+    r"(?:\[[\w.-]{1,40}@[^\]\n]{1,80}\]|[\w.-]{1,40}[@:][\w.@:~/-]{1,80}?)(?:>?[$%]|\$>|>) +(?=\S)"
+)
 
 
 # Lines of a page that begin a command or set something, those that begin a whole script, and options of a command.
@@ -445,16 +453,22 @@ def _closes(line: str, mark: str) -> bool:
 
 def _language(info: str, body: str) -> str | None:
     if info in _SESSIONS:
-        return "shell" if any(_PROMPT.match(line) for line in body.split("\n")) else None
+        return "shell" if any(_is_prompted(line) for line in body.split("\n")) else None
     if info:
         return _BY_INFO.get(info)
-    return "shell" if _SCRIPT.match(body) or _REMARKED.match(body) else None
+    lines = body.split("\n")
+    is_session = any(_LONG_PROMPT.match(line) and FAMILY_NAME.search(line) for line in lines)
+    return "shell" if is_session or _SCRIPT.match(body) or _REMARKED.match(body) else None
+
+
+def _is_prompted(line: str) -> bool:
+    return _PROMPT.match(line) is not None or _LONG_PROMPT.match(line) is not None
 
 
 def _block(language: str, lines: list[str], first: int, end: int, *, is_spoken: bool = False) -> Block:
     """Return the lines of one block, of a session those that were typed, without the indent of the block."""
     body = [_MARK.sub("", line) for line in lines[first:end]]
-    if language == "shell" and any(_PROMPT.match(line) for line in body):
+    if language == "shell" and any(_is_prompted(line) for line in body):
         body = list(_typed(body))
     indent = min((len(line) - len(line.lstrip(" \t")) for line in body if line.strip()), default=0)
     parts: list[Spelled] = []
@@ -470,8 +484,10 @@ def _typed(body: list[str]) -> Iterator[str]:
     """Yield the lines behind a prompt and those that go on with one; what was printed is left empty."""
     goes_on, document = False, ""
     for line in body:
-        is_typed = goes_on or _PROMPT.match(line) is not None
-        yield line if is_typed else ""
+        prompt = None if goes_on else _LONG_PROMPT.match(line)
+        is_typed = goes_on or prompt is not None or _PROMPT.match(line) is not None
+        typed = line if prompt is None else " " * prompt.end() + line[prompt.end() :]
+        yield typed if is_typed else ""
         if document:
             document = "" if line.strip() == document else document
         elif is_typed and (found := _DOCUMENT.search(line)):
