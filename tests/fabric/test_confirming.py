@@ -131,9 +131,32 @@ def test_a_link_between_groups_is_named_where_part_of_the_packets_goes_another_w
     right = 0
     for seed in range(20):
         (fault,), outcome = drawn("dragonfly-adaptive", 64, "spine-link", seed)
-        ends = sorted((fault.element, fault.other))
-        right += places_named(outcome) == [
-            "a link above " + " and ".join(f"leaf{2 * each}, leaf{2 * each + 1}" for each in ends)
-        ]
+        ends = [outcome.places.region_leaves(each) for each in sorted((fault.element, fault.other))]
+        right += places_named(outcome) == ["a link above " + " and ".join(f"leaf{one}, leaf{two}" for one, two in ends)]
         assert drawn("dragonfly-adaptive", 64, "none", seed)[1].answers == ()
     assert right >= 18
+
+
+def test_one_bad_router_of_a_dragonfly_is_one_answer_and_so_is_one_bad_link_within_a_group() -> None:
+    """What passes a bad router, or a bad link to most others, is named with it and not by itself."""
+    routers = links = 0
+    for seed in range(12):
+        (fault,), outcome = drawn("dragonfly", 64, "leaf-uplink", seed)
+        routers += places_named(outcome) == [f"uplinks of leaf{fault.element}"]
+        (fault,), outcome = drawn("dragonfly", 64, "local-link", seed)
+        links += places_named(outcome) == [f"a link above leaf{fault.element} and leaf{fault.other}"]
+    assert routers >= 10
+    assert links >= 10
+
+
+def test_a_link_within_one_of_many_groups_is_named() -> None:
+    for seed in range(3):
+        (fault,), outcome = drawn("fat-tree-3", 256, "local-link", seed)
+        assert places_named(outcome) == [f"a link above leaf{fault.element} and leaf{fault.other}"]
+
+
+def test_a_tenth_that_is_lost_above_one_of_two_leaves_of_four_hosts_is_told_of_all_ways_between_them() -> None:
+    for seed in range(12):
+        (_,), outcome = drawn("fat-tree-2", 8, "leaf-uplink", seed)
+        assert kinds(outcome) == ["crossing"]
+        assert drawn("fat-tree-2", 8, "none", seed)[1].answers == ()

@@ -6,7 +6,7 @@ from array import array
 
 import pytest
 
-from busbw.fabric.pair_table import PairTable, leaf_column, region_column, table_of
+from busbw.fabric.pair_table import PairTable, group_column, leaf_column, table_of
 from busbw.fabric.places import PairTest, flat
 from busbw.fabric.procedure import analysed
 from busbw.fabric.schedule import sparse_rounds
@@ -54,10 +54,15 @@ def test_endpoints_beyond_those_of_the_places_are_refused() -> None:
         PairTable(TESTS).hop_kinds(flat(made_places("fat-tree-2", 8).endpoints[:2]))
 
 
-def test_regions_are_groups_where_there_are_several() -> None:
-    tree, dragonfly = made_places("fat-tree-2", 16), made_places("dragonfly", 16)
-    assert list(region_column(tree)) == list(leaf_column(tree))
-    assert set(region_column(dragonfly)) == {0, 1}
+def test_regions_are_leaves_then_groups() -> None:
+    dragonfly = made_places("dragonfly", 16)
+    assert set(leaf_column(dragonfly)) == {0, 1, 2, 3}
+    assert set(group_column(dragonfly)) == {4, 5}
+    assert dragonfly.link(0, 1) is None
+    assert dragonfly.link(0, 4) == {0, 1}
+    assert dragonfly.link(0, 8) == {4, 5}
+    assert dragonfly.region_members(1) == tuple(range(4, 8))
+    assert dragonfly.region_members(4) == tuple(range(8))
 
 
 def test_a_matrix_by_columns_names_the_same_as_test_by_test() -> None:

@@ -10,9 +10,9 @@ from tests.probe.machines import MACHINES
 from busbw.api.sweeping.evidence import changed_counters, counter_lines
 from busbw.base.errors import InputError
 from busbw.fabric.answers import FabricAnswer, Kind
-from busbw.fabric.counter_evidence import CountedAgain, counter_notes, weighed, with_retests
-from busbw.fabric.perfquery import is_perfquery, named_by, read_perfquery
-from busbw.fabric.port_counters import PortChanges, called_as, changes, moved, port_words, risen, span_words
+from busbw.fabric.counters.evidence import CountedAgain, counter_notes, weighed, with_retests
+from busbw.fabric.counters.perfquery import is_perfquery, named_by, read_perfquery
+from busbw.fabric.counters.ports import PortChanges, called_as, changes, moved, port_words, risen, span_words
 from busbw.facts.port_counters import names_of, perfquery_names, port_counters
 from busbw.machine.read.state import counters_of
 from busbw.model import codec

@@ -31,13 +31,13 @@ def answers(outcome) -> list[tuple[str, str]]:
 
 
 def test_flows_of_a_dragonfly_pass_routers_of_neither_end_and_detours_share_what_is_bad() -> None:
-    """Four groups of two routers, eight hosts each; groups 0 and 1 have their link at router 0 and router 2."""
+    """Four groups of two routers, eight hosts; groups 0 and 1 are regions 8 and 9, linked at routers 0 and 2."""
     quiet = Noise(sigma=0, spikes=0, drift=0)
     pairs = [Pairing(sender=one, receiver=other) for one, other in ((8, 24), (0, 8), (8, 40), (16, 56))]
     others = [Pairing(sender=17 + each, receiver=57 + each) for each in range(6)]
     bad = {
         "local-link": Fault(kind="local-link", element=0, other=1, effect=0.5),
-        "spine-link": Fault(kind="spine-link", element=0, other=1, effect=0.5),
+        "spine-link": Fault(kind="spine-link", element=8, other=9, effect=0.5),
     }
     shares = {}
     for topology in ("dragonfly", "dragonfly-adaptive"):
@@ -56,7 +56,7 @@ def test_flows_of_a_dragonfly_pass_routers_of_neither_end_and_detours_share_what
 @pytest.mark.parametrize(
     ("topology", "fault", "expected"),
     [
-        ("dragonfly", Fault(kind="spine-link", element=0, other=2, effect=0.15),
+        ("dragonfly", Fault(kind="spine-link", element=8, other=10, effect=0.15),
          ("spine_link", "a link above leaf0, leaf1 and leaf4, leaf5")),
         ("fat-tree-2", Fault(kind="node", element=9), ("node", "node n0009")),
         ("fat-tree-2", Fault(kind="nic-send", element=20), ("nic_send", "NIC of n0020, sending")),

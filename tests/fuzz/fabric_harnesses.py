@@ -4,12 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from busbw.api.sweeping.evidence import counter_lines
-from busbw.fabric.counter_evidence import counter_notes
+from busbw.fabric.counters.evidence import counter_notes
+from busbw.fabric.counters.perfquery import named_by, read_perfquery
+from busbw.fabric.counters.ports import changes
 from busbw.fabric.ib_links import hop_count, ib_hosts, placed_by_links, slow_links
 from busbw.fabric.ib_topology import is_ib_topology, read_ib_topology
-from busbw.fabric.perfquery import named_by, read_perfquery
 from busbw.fabric.places import Endpoint, flat
-from busbw.fabric.port_counters import changes
 from busbw.fabric.recorded import disjoint_rounds
 from busbw.machine.read.ethtool import read_ethtool
 from busbw.measure.plan.fabric import read_chosen

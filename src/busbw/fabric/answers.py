@@ -155,11 +155,7 @@ def _parts(suspicion: Suspicion, places: Places) -> tuple[str, ...]:
         return ()
     if is_endpoint(suspicion):
         return names_of(places, suspicion.elements)
-    if suspicion.kind == "spine_link" and places.has_groups:
-        return tuple(
-            name for name, group in zip(places.leaf_names, places.groups, strict=True) if group in suspicion.elements
-        )
-    return tuple(places.leaf_names[each] for each in suspicion.elements)
+    return tuple(places.leaf_names[leaf] for region in suspicion.elements for leaf in places.region_leaves(region))
 
 
 def names_of(places: Places, endpoints: Sequence[int]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from busbw import _core
 from busbw.fabric.answers import LEAST_TESTS, FabricAnswer, Least, Retest, Suspicion, answer_of, is_endpoint
 from busbw.fabric.cables import cable_suspicions, firm_cables
 from busbw.fabric.inference import LEAST_EFFECT, Fit
-from busbw.fabric.pair_table import PairTable, region_column
+from busbw.fabric.pair_table import PairTable, group_column, leaf_column
 from busbw.fabric.places import ONE_WAY, Draws, Places, members_text
 from busbw.fabric.schedule import Pair, shuffled
 from busbw.stats.distributions import median
@@ -21,8 +21,8 @@ from busbw.stats.distributions import median
 # Both ways of one pair, before it is known whether others between the same two are slow as well.
 _LEAST_LEAD = 2
 # Of bandwidths hops cost nothing: 375 to 385 Gb/s, and 730 to 770 both ways, were published over all pairs of one
-# machine (mug-slides), which is 2.6 and 5.2 % from end to end. What crosses is told from this effect on.
-_LEAST_CROSSING = -math.log(0.9)
+# machine (mug-slides), which is 2.6 and 5.2 % from end to end. What crosses is told from 7 % on.
+_LEAST_CROSSING = -math.log(0.93)
 # Tests that an answer without retests needs: more than one round of a small leaf has.
 _LEAST_UNASKED = 8
 # What some tests show and others do not is told from so many scatters on.
@@ -124,14 +124,22 @@ def _crossing(places: Places, tests: PairTable, fit: Fit) -> Iterator[Suspicion]
 
 def _spine_links(places: Places, tests: PairTable, fit: Fit) -> list[Suspicion]:
     """Return pairs of regions between which all is slow, and the ways from each to others are not."""
-    cells = _region_cells(places, tests, fit)
-    least = _LEAST_DETOURED if places.has_groups else LEAST_EFFECT
+    cells = _link_cells(places, tests, fit)
     return [
         Suspicion(kind="spine_link", elements=(each.one, each.other), effect=each.median)
         for each in cells
         if each.tests >= LEAST_TESTS and each.ends > LEAST_TESTS
-        and each.median > fit.bound(each.tests, len(cells), least)
+        and each.median > fit.bound(each.tests, len(cells), _least_of(each.one, places))
     ]  # fmt: skip
+
+
+def _least_of(region: int, places: Places) -> float:
+    """Return the effect from which on a link of a region is suspicious."""
+    return _LEAST_DETOURED if _is_group(region, places) else LEAST_EFFECT
+
+
+def _is_group(region: int, places: Places) -> bool:
+    return region >= len(places.leaf_names)
 
 
 def leads_between(places: Places, tests: PairTable, fit: Fit) -> list[Suspicion]:
@@ -141,7 +149,7 @@ def leads_between(places: Places, tests: PairTable, fit: Fit) -> list[Suspicion]
     """
     return [
         Suspicion(kind="spine_link", elements=(each.one, each.other), effect=each.median)
-        for each in _region_cells(places, tests, fit)
+        for each in _link_cells(places, tests, fit)
         if each.tests >= _LEAST_LEAD
         and each.ends <= LEAST_TESTS
         and each.median > LEAST_EFFECT
@@ -149,10 +157,19 @@ def leads_between(places: Places, tests: PairTable, fit: Fit) -> list[Suspicion]
     ]
 
 
-def _region_cells(places: Places, tests: PairTable, fit: Fit) -> "list[_core.RegionCell]":
-    """Return what is left of the tests between each two regions; nothing where there are two regions alone."""
-    cells = _core.region_cells(tests.senders, tests.receivers, fit.residuals, region_column(places))
-    return cells if len(cells) >= LEAST_TESTS else []
+def _link_cells(places: Places, tests: PairTable, fit: Fit) -> "list[_core.RegionCell]":
+    """Return what is left of the tests of each link: between leaves of a group, and between groups.
+
+    Nothing of leaves, or of groups, that have two links or fewer: there the fit takes one of them for hops.
+    """
+    columns = [leaf_column(places), *([group_column(places)] if places.has_groups else [])]
+    found: list[_core.RegionCell] = []
+    for column in columns:
+        cells = _core.region_cells(tests.senders, tests.receivers, fit.residuals, column)
+        own = [each for each in cells if _is_group(each.one, places)
+               or places.groups[each.one] == places.groups[each.other]]  # fmt: skip
+        found += own if len(own) >= LEAST_TESTS else []
+    return found
 
 
 def wanted_between(
@@ -168,12 +185,9 @@ def wanted_between(
             return _out_of(suspicion.elements[0], places, good, draws)
         case "spine_link":
             one, other = suspicion.elements
-            return _between(
-                places,
-                [each for each in good if places.region(each) == one],
-                [each for each in good if places.region(each) == other],
-                draws,
-            )
+            kept = {*good}
+            ends = [[each for each in places.region_members(region) if each in kept] for region in (one, other)]
+            return _between(places, ends[0], ends[1], draws)
         case "crossing":
             return tuple(_further(places, suspicion.elements, good, draws))
         case _:
@@ -184,7 +198,9 @@ def wanted_between(
 def _out_of(leaf: int, places: Places, good: Sequence[int], draws: Draws) -> tuple[Pair, ...]:
     inside = [each for each in good if places.leaves[each] == leaf]
     outside = [each for each in good if places.leaves[each] != leaf]
-    return _between(places, inside, outside, draws)
+    # Other routers of its group may be slow by ways through this one.
+    group = set(places.region_members(places.group_region(places.groups[leaf])))
+    return _between(places, inside, [each for each in outside if each not in group] or outside, draws)
 
 
 def _between(places: Places, inside: Sequence[int], outside: Sequence[int], draws: Draws) -> tuple[Pair, ...]:
@@ -228,7 +244,7 @@ def ends_about(suspicion: Suspicion, places: Places) -> Sequence[int]:
         case "leaf_uplink":
             return places.members[first]
         case "spine_link":
-            return [each for each in range(len(places.endpoints)) if places.region(each) == first]
+            return places.region_members(first)
         case "crossing":
             return range(len(places.endpoints))
         case _:
@@ -248,7 +264,7 @@ def own_between(
     elif suspects & set(ends):
         term = None
     elif suspicion.kind == "spine_link":
-        term = 0.0 if {places.region(each) for each in ends} == set(suspicion.elements) else None
+        term = 0.0 if places.link(*ends) == frozenset(suspicion.elements) else None
     elif suspicion.kind == "crossing":
         term = _beyond_leaf(places, fit, ends) if places.hops(*ends) in suspicion.elements else None
     elif places.crossing(*ends):
@@ -344,12 +360,9 @@ def _region_names(suspicion: Suspicion, places: Places) -> str:
         return str(places.endpoints[suspicion.elements[0]].rail)
     if suspicion.kind == "crossing":
         return "between groups of leaves" if 1 not in suspicion.elements else "between leaves"
-    if suspicion.kind == "spine_link" and places.has_groups:
-        return " and ".join(
-            members_text([name for name, group in zip(places.leaf_names, places.groups, strict=True) if group == each])
-            for each in suspicion.elements
-        )
-    return " and ".join(places.leaf_names[each] for each in suspicion.elements)
+    return " and ".join(
+        members_text([places.leaf_names[leaf] for leaf in places.region_leaves(each)]) for each in suspicion.elements
+    )
 
 
 def retest(
@@ -381,7 +394,7 @@ def retest(
         ends = (tests.senders[number], tests.receivers[number])
         if math.isnan(residual) or number in picked or (above and passes(places, ends, above)):
             continue
-        if but and frozenset(map(places.region, ends)) in but:
+        if but and places.link(*ends) in but:
             continue
         own = _own(suspicion, places, fit, ends, suspects, way)
         if own is not None and whole is not None:
@@ -485,8 +498,8 @@ def _links(
     Of few tests the fit takes part of a slow link for uplinks of both its leaves. A leaf is bad where its ways to
     others than the far end of the link are slow too; where they are not, and the link is slow, it is the link.
     """
-    links = [each for each in between if each.kind == "spine_link"]
-    if not links or places.has_groups:
+    links = [each for each in between if each.kind == "spine_link" and not _is_group(each.elements[0], places)]
+    if not links:
         return {}
     found: dict[Suspicion, FabricAnswer | None] = {}
     narrow: dict[int, Suspicion] = {}
@@ -517,11 +530,7 @@ def _level_of(leaves: Collection[int], link: Sequence[int], places: Places, test
     found: dict[tuple[int, int], list[float]] = defaultdict(list)
     for number in tests.among(places, [end for leaf in leaves for end in places.members[leaf]]):
         ends = (tests.senders[number], tests.receivers[number])
-        if (
-            places.crossing(*ends)
-            and not math.isnan(fit.residuals[number])
-            and set(map(places.region, ends)) != set(link)
-        ):
+        if places.crossing(*ends) and not math.isnan(fit.residuals[number]) and places.link(*ends) != frozenset(link):
             for leaf in set(leaves).intersection(places.leaves[each] for each in ends):
                 found[leaf, tests.rounds[number]].append(fit.residuals[number])
     levels = {each: median(sorted(those)) for each, those in found.items() if len(those) >= LEAST_TESTS}

@@ -92,14 +92,17 @@ def leaf_blocks(places: Places, named: NamedParts, most: int) -> ViewBlocks:
         for leaf in [*named.switches, *named.uplinks, *(places.leaves[each] for each in named.endpoints)]
         if leaf is not None
     }
-    linked = {region for link in named.links for region in link}
+    linked = {end: region for link in named.links for region in link for end in places.region_members(region)}
     kept = dict(list(special.items())[:_MOST_ALONE])
     alone = [ViewBlock(name=places.leaf_names[leaf], members=places.members[leaf], suspect=suspect)
              for leaf, suspect in kept.items()]  # fmt: skip
     rest = [each for each in order.order if places.leaves[each] not in kept]
-    apart = {region: [each for each in rest if places.region(each) == region] for region in linked}
-    alone += [_run(members, order) for members in apart.values() if members]
-    rest = [each for each in rest if places.region(each) not in linked]
+    apart: dict[int, list[int]] = defaultdict(list)
+    for each in rest:
+        if each in linked:
+            apart[linked[each]].append(each)
+    alone += [_run(members, order) for members in apart.values()]
+    rest = [each for each in rest if each not in linked]
     rest.sort(key=lambda each: (tier_of[each], places.leaves[each] or 0))
     by_leaf = [tuple(held) for _, held in groupby(rest, key=lambda each: places.leaves[each] or 0)]
     return _numbered([*alone, *_merged(by_leaf, order, most, "leaf")], order)
@@ -160,9 +163,8 @@ def _alone(places: Places, named: NamedParts) -> list[ViewBlock]:
             found.append(ViewBlock(name=places.leaf_names[leaf], members=members, suspect=True))
             taken.update(members)
     order = _order(places) if named.links else None
-    for region in sorted({each for link in named.links for each in link if each is not None}):
-        members = tuple(each for each in range(len(places.endpoints))
-                        if places.region(each) == region and each not in taken)  # fmt: skip
+    for region in sorted({each for link in named.links for each in link}):
+        members = tuple(each for each in places.region_members(region) if each not in taken)
         if members and order is not None:
             run = _run(members, order)
             found.append(ViewBlock(name=run.name, members=members, suspect=True))

@@ -116,8 +116,8 @@ def _without_own_links(slow: Sequence[tuple[Pair, float]]) -> list[tuple[Pair, f
 
 def _to_one_other(pairs: Sequence[Pair], places: Places) -> bool:
     """Whether most of them have both leaves in common, not one."""
-    regions = Counter(frozenset((places.region(one), places.region(other))) for one, other in pairs)
-    return max(regions.values()) > MOST_OF * len(pairs)
+    links = Counter(places.link(*pair) for pair in pairs)
+    return max(links.values()) > MOST_OF * len(pairs)
 
 
 def firm_cables(
@@ -128,7 +128,7 @@ def firm_cables(
     `named`: leaves whose uplinks are bad as a whole; `links`: regions, two and two, between which all is slow.
     """
     seen, again = _pairs_again(places, tests, fit, named)
-    left = {pair: numbers for pair, numbers in seen.items() if frozenset(map(places.region, pair)) not in links}
+    left = {pair: numbers for pair, numbers in seen.items() if places.link(*pair) not in links}
     leaves = len({leaf for leaf in places.leaves if leaf is not None})
     while left:
         by_leaf: dict[int, list[Pair]] = defaultdict(list)
@@ -143,8 +143,7 @@ def firm_cables(
         is_of_one = bool(set.intersection(*map(set, pairs)))
         if (is_of_one or len(ends) < 2 * _LEAST_FIRM) and not _is_beyond(leaf, pairs, slow, places, tests, fit):
             continue
-        regions = {frozenset((places.region(one), places.region(other))) for one, other in pairs}
-        if leaves >= _LEAST_LEAVES and len(regions) == 1:
+        if leaves >= _LEAST_LEAVES and len({places.link(*pair) for pair in pairs}) == 1:
             # Both leaves, and the link between them, are on all of these ways.
             continue
         chance = _chance_beside(leaf, places, tests, fit)

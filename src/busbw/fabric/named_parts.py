@@ -19,8 +19,8 @@ class NamedParts:
     switches: dict[int, int] = field(default_factory=dict)
     uplinks: dict[int, int] = field(default_factory=dict)
     rails: dict[str | None, int] = field(default_factory=dict)
-    # Two regions: leaves, or groups where there are several.
-    links: dict[frozenset[int | None], int] = field(default_factory=dict)
+    # Two regions, as `Places.link` has them.
+    links: dict[frozenset[int], int] = field(default_factory=dict)
     # Hop classes of which all tests are suspected.
     hops: dict[int, int] = field(default_factory=dict)
     # Endpoints that are suspected in one direction.
@@ -47,9 +47,10 @@ class NamedParts:
                 return self.switches[leaf]
             if first != second and leaf in self.uplinks:
                 return self.uplinks[leaf]
-        link = self.links.get(frozenset((self.places.region(one), self.places.region(other))))
-        hops = self.places.hops(one, other)
-        return link if link is not None or hops is None else self.hops.get(hops)
+        link, hops = self.places.link(one, other), self.places.hops(one, other)
+        if link in self.links:
+            return self.links[link]
+        return None if hops is None else self.hops.get(hops)
 
     def endpoints_of(self, answer: int) -> frozenset[int]:
         """Return the endpoints that an answer names itself."""
@@ -58,10 +59,6 @@ class NamedParts:
     def has_leaf(self, leaf: int) -> bool:
         """Whether a leaf or its uplinks are suspected."""
         return leaf in self.switches or leaf in self.uplinks
-
-    def has_link(self, one: int | None, other: int | None) -> bool:
-        """Whether what lies between two regions is suspected."""
-        return frozenset((one, other)) in self.links
 
 
 def parts_of(answers: Sequence[FabricAnswer], places: Places) -> NamedParts:
@@ -94,8 +91,8 @@ def _add_between(found: NamedParts, answer: FabricAnswer, number: int, leaves: S
         found.hops.setdefault(hops, number)
     if answer.kind != "leaf" and len(leaves) > 1:
         places = found.places
-        regions = places.groups if places.has_groups else range(len(places.leaf_names))
-        found.links.setdefault(frozenset(regions[each] for each in leaves), number)
+        groups = frozenset(places.group_region(places.groups[each]) for each in leaves)
+        found.links.setdefault(groups if len(groups) > 1 else frozenset(leaves), number)
         return
     into = found.switches if answer.kind == "leaf" else found.uplinks
     for each in leaves:

@@ -28,6 +28,7 @@ from busbw.fabric.inference import DISTURBED, LEAST_EFFECT, Fit, disturbed_share
 from busbw.fabric.pair_table import PairTable, leaf_column
 from busbw.fabric.places import ONE_WAY, Draws, Places, slowness
 from busbw.fabric.schedule import MANY_NODES, Pair, shuffled
+from busbw.fabric.through import through_routers
 from busbw.stats.distributions import median
 
 # From so much slower on a single test counts for a link that comes and goes.
@@ -121,7 +122,8 @@ def confirmed(
 ) -> tuple[tuple[FabricAnswer, ...], tuple[Suspicion, ...]]:
     """Return what of the suspicions two of three tests against known-good partners confirm, and the others."""
     suspects = {each.elements[0] for each in found if is_endpoint(each)}
-    between = confirmed_between(found, places, tests, fit, suspects, unit)
+    told = confirmed_between(found, places, tests, fit, suspects, unit)
+    between = through_routers(told, places, tests, fit, suspects, unit)
     answers = [answer for answer in between.values() if answer is not None]
     # What a bad cable or a congested leaf does to a test says nothing about its ends.
     above = frozenset(leaf for each, answer in between.items() if answer is not None
@@ -141,9 +143,9 @@ def confirmed(
             bad[each.elements[0]] = kept
     answers += _wholes(bad, places, tests, unit)
     answers += _unanswered(places, tests, fit)
-    told = {each.subject for each, answer in between.items() if answer is not None}
+    named = {each.subject for each, answer in between.items() if answer is not None}
     cleared = [each for each in found
-               if (each.elements[0] not in bad if is_endpoint(each) else each.subject not in told)]  # fmt: skip
+               if (each.elements[0] not in bad if is_endpoint(each) else each.subject not in named)]  # fmt: skip
     return tuple(sorted(answers, key=lambda each: -each.loss)), tuple(cleared)
 
 

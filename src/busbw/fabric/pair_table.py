@@ -130,10 +130,9 @@ def leaf_column(places: Places) -> "array[int]":
     return array("i", (-1 if leaf is None else leaf for leaf in places.leaves))
 
 
-def region_column(places: Places) -> "array[int]":
-    """Return the region of each endpoint, -1 where it is not known."""
-    regions = places.groups if places.has_groups else range(len(places.leaf_names))
-    return array("i", (-1 if leaf is None else regions[leaf] for leaf in places.leaves))
+def group_column(places: Places) -> "array[int]":
+    """Return the group of each endpoint, as a region; -1 where it is not known."""
+    return array("i", (-1 if leaf is None else places.group_region(places.groups[leaf]) for leaf in places.leaves))
 
 
 def _reals(count: int) -> "array[float]":

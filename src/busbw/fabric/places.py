@@ -2,7 +2,7 @@
 
 An endpoint is what sends and receives in a test: a node, or one of its NICs where those are tested by themselves. A
 leaf is what the shortest paths have in common: a leaf switch, or a router of a dragonfly. A group is the next level:
-the pod of a fat tree, the group of a dragonfly.
+the pod of a fat tree, the group of a dragonfly. A region is a leaf or a group, where either may be the end of a link.
 """
 
 from collections import Counter, defaultdict
@@ -97,10 +97,31 @@ class Places:
         first, second = self.leaves[one], self.leaves[other]
         return first is not None and second is not None and first != second
 
-    def region(self, endpoint: int) -> int | None:
-        """Return the group of an endpoint where there are several groups, else its leaf."""
-        leaf = self.leaves[endpoint]
-        return leaf if leaf is None or not self.has_groups else self.groups[leaf]
+    def link(self, one: int, other: int) -> frozenset[int] | None:
+        """Return the two regions that a test goes between: its leaves within a group, else its groups.
+
+        None within a leaf, and where a leaf is not known.
+        """
+        first, second = self.leaves[one], self.leaves[other]
+        if first is None or second is None or first == second:
+            return None
+        if self.groups[first] == self.groups[second]:
+            return frozenset((first, second))
+        return frozenset((self.group_region(self.groups[first]), self.group_region(self.groups[second])))
+
+    def group_region(self, group: int) -> int:
+        """Return the number of a group as a region: those of leaves come before."""
+        return len(self.leaf_names) + group
+
+    def region_leaves(self, region: int) -> tuple[int, ...]:
+        """Return the leaves of a region, ascending."""
+        if region < len(self.leaf_names):
+            return (region,)
+        return tuple(leaf for leaf, group in enumerate(self.groups) if self.group_region(group) == region)
+
+    def region_members(self, region: int) -> tuple[int, ...]:
+        """Return the endpoints of a region."""
+        return tuple(end for leaf in self.region_leaves(region) for end in self.members.get(leaf, ()))
 
 
 def flat(endpoints: Iterable[Endpoint]) -> Places:

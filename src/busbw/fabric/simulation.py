@@ -95,7 +95,7 @@ def noise_of(tests: Iterable[PairTest], metric: Metric, bad: Collection[int], wh
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """What is bad. `element`: the number of an endpoint, a node, a leaf, a rail; `other`: the second of a pair."""
+    """What is bad. `element`: the number of an endpoint, a leaf, a region, a rail; `other`: the second of a pair."""
 
     kind: FaultKind
     element: int = 0
@@ -183,8 +183,7 @@ class Simulated:
             case "rail":
                 return places.endpoints[fault.element].rail == places.endpoints[ends[0]].rail
             case "spine-link" | "local-link":
-                at = places.region if fault.kind == "spine-link" else places.leaves.__getitem__
-                return {at(each) for each in ends} == {fault.element, fault.other}
+                return places.link(*ends) == frozenset((fault.element, fault.other))
             case _:
                 return fault.kind == "slow" or (fault.kind == "nic" and fault.element in ends)
 
@@ -228,7 +227,9 @@ class _Routes:
         bad = {fault.element, fault.other}
         for one, other in itertools.pairwise(way):
             if (groups[one] == groups[other]) == (fault.kind == "local-link"):
-                passed = {one, other} if fault.kind == "local-link" else {groups[one], groups[other]}
+                passed = {one, other}
+                if fault.kind == "spine-link":
+                    passed = {self._places.group_region(groups[each]) for each in passed}
                 if passed == bad:
                     return True
         return False
@@ -293,8 +294,12 @@ def drawn_faults(kind: FaultKind, places: Places, draws: Draws, effect: float | 
         "congestion": 0.25,
     }.get(kind, 0.10)
     element = other = 0
-    regions = sorted({region for each in range(len(places.endpoints)) if (region := places.region(each)) is not None})
     if kind == "spine-link":
+        regions = (
+            sorted({places.group_region(each) for each in places.groups})
+            if places.has_groups
+            else range(len(places.leaf_names))
+        )
         element = regions[int(draws.random() * len(regions))]
         rest = [each for each in regions if each != element]
         other = rest[int(draws.random() * len(rest))]

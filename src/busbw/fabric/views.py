@@ -570,7 +570,7 @@ def _links(
     found = []
     for (one, other), held in ways.items():
         ends = (blocks.blocks[one].members[0], blocks.blocks[other].members[0])
-        suspect = named.has_link(places.region(ends[0]), places.region(ends[1]))
+        suspect = places.link(*ends) in named.links
         loss = _typical(held)
         stands_out = len(held) >= _LEAST_OF_A_LINK and (loss or 0.0) >= _loss(fit.bound(len(held), len(ways)))
         if loss is not None and (suspect or stands_out):

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from busbw.base.errors import InputError
 from busbw.base.text import listed
+from busbw.fabric.counters.perfquery import is_perfquery, named_by, read_perfquery
+from busbw.fabric.counters.ports import PortChanges, called_as, changes
 from busbw.fabric.ib_topology import MOST_BYTES, IbFabric
-from busbw.fabric.perfquery import is_perfquery, named_by, read_perfquery
-from busbw.fabric.port_counters import PortChanges, called_as, changes
 from busbw.machine import named
 from busbw.machine.read.ethtool import ETHTOOL_HINT, is_ethtool, read_ethtool
 from busbw.model import codec

@@ -11,7 +11,7 @@ from busbw.api.sweeping.evidence import changed_counters, topology_text
 from busbw.api.sweeping.swept import expected_of, metrics_measured, report_of, swept
 from busbw.base.errors import InputError
 from busbw.base.value import Integer, Value
-from busbw.fabric.counter_evidence import counter_notes, set_beside, weighed
+from busbw.fabric.counters.evidence import counter_notes, set_beside, weighed
 from busbw.fabric.ib_links import KnownTopology, placed_by_text
 from busbw.fabric.places import Endpoint, Metric, PairTest, Places, flat
 from busbw.fabric.procedure import Swept, analysed, sweep

@@ -8,9 +8,9 @@ from pathlib import Path
 from msgspec import structs
 
 from busbw.base.errors import InputError
-from busbw.fabric.counter_evidence import CountedAgain, counter_notes, set_beside, weighed, with_retests
+from busbw.fabric.counters.evidence import CountedAgain, counter_notes, set_beside, weighed, with_retests
+from busbw.fabric.counters.ports import PortChanges, changes
 from busbw.fabric.places import members_text
-from busbw.fabric.port_counters import PortChanges, changes
 from busbw.fabric.procedure import Swept
 from busbw.fabric.recorded import beside_other_work, places_of, recorded, rounds_of
 from busbw.fabric.report import ExpectedPair, FabricReport, expectations, report

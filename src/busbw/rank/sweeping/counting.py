@@ -3,7 +3,7 @@
 from typing import Literal
 
 from busbw.base.value import Value
-from busbw.fabric.port_counters import moved
+from busbw.fabric.counters.ports import moved
 from busbw.model.fabric import FabricMetric
 from busbw.model.machine import CountersRead
 from busbw.model.record import CountersKept, RetestCounted

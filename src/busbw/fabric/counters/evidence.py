@@ -14,8 +14,8 @@ from msgspec import structs
 from busbw.base.text import counted, listed
 from busbw.base.value import Integer, Value
 from busbw.fabric.answers import FabricAnswer
+from busbw.fabric.counters.ports import ERRORS, PortChange, PortChanges, by_port, counted_words, owner_of
 from busbw.fabric.places import endpoint_of
-from busbw.fabric.port_counters import ERRORS, PortChange, PortChanges, by_port, counted_words, owner_of
 from busbw.fabric.report import FabricReport
 from busbw.facts.port_counters import CounterKind
 from busbw.facts.rules import finding
