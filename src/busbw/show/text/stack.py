@@ -62,6 +62,9 @@ def adoption_text(found: Adoption) -> None:
 
 
 def _parts(stack: BuiltStack) -> Iterator[tuple[str, str]]:
+    for source in stack.sources:
+        of = f" of {source.manager}" if source.manager is not None else ""
+        yield source.kind, f"{source.name}{of}  {source.file}"
     tests = [each for each in stack.files if each.role == "nccl-tests"]
     others = [each for each in stack.files if each.role != "nccl-tests"]
     for file in sorted(others, key=lambda each: (_ORDER.index(each.role), not each.given, each.path)):
@@ -107,7 +110,8 @@ def _details(file: BuiltFile) -> Iterator[tuple[str, str]]:
     if file.package is not None:
         of = file.package
         details = f" ({of.details})" if of.details is not None else ""
-        yield "", f"built by {of.manager}: {of.name} {of.version}{details}"
+        module = f"; module {of.module}" if of.module is not None else ""
+        yield "", f"built by {of.manager}: {of.name} {of.version}{details}{module}"
 
 
 def _link(link: Linked) -> str:
