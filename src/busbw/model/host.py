@@ -501,6 +501,8 @@ class BuiltFile(Value, kw_only=True, frozen=True):
     # Whether it is in a folder that was given, and not one that was found through another.
     given: bool = True
     size_bytes: Integer = 0
+    # Of what its own header says; above 0: it is cut off.
+    lacking_bytes: Integer = 0
     package: BuiltPackage | None = None
 
     @property

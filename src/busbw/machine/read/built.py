@@ -4,7 +4,16 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
-from busbw.machine.read.elf import Dynamic, ElfContents, Read, contents_of, device_code_of, dynamic_of, machine_of
+from busbw.machine.read.elf import (
+    Dynamic,
+    ElfContents,
+    Read,
+    contents_of,
+    device_code_of,
+    dynamic_of,
+    least_bytes,
+    machine_of,
+)
 from busbw.model.host import BuiltFile, NcclKind, Role
 
 # e_machine and class.
@@ -84,6 +93,7 @@ def read_binary(read: Read, size_bytes: int, path: str) -> BuiltFile | None:
         rpath=dynamic.rpath if dynamic is not None else (),
         runpath=dynamic.runpath if dynamic is not None else (),
         size_bytes=size_bytes,
+        lacking_bytes=max(0, least_bytes(read) - size_bytes),
     )
 
 

@@ -98,7 +98,8 @@ def _plugin(file: BuiltFile, stack: BuiltStack) -> str:
     has = file.span
     if has == "none":
         return f"has {', '.join(file.interfaces)}"
-    taken = nccl.common_interface(file) if nccl is not None and file == stack.network_plugin() else None
+    is_asked = nccl is not None and file.machine == nccl.machine and file == stack.network_plugin()
+    taken = nccl.common_interface(file) if nccl is not None and is_asked else None
     return f"has {has}{f'; NCCL takes {taken}' if taken is not None else ''}"
 
 
