@@ -448,7 +448,8 @@ def _cannot_tell(stack: BuiltStack, machine: Machine) -> Iterator[str]:
     foreign = [each for each in stack.files if _is_of_another_host(each, stack) and not _is_for_another(each, machine)]
     if foreign:
         names = _listed(_file(each) for each in foreign)
-        yield f"what {names} load{'s' if len(foreign) == 1 else ''}: this host has no libraries for {foreign[0].machine}"
+        verb = "loads" if len(foreign) == 1 else "load"
+        yield f"what {names} {verb}: this host has no libraries for {foreign[0].machine or 'another processor'}"
     yield from _linked_in(stack, machine)
     if machine.sm is None and machine.id != "generic":
         yield f"whether the code fits the GPUs: those of {machine.id} are not NVIDIA's"
