@@ -183,6 +183,7 @@ def _twice(stack: BuiltStack, _machine: Machine) -> Iterator[Finding]:
                 evidence=f"{told}: the first is loaded",
                 fix="name only the folders of the copy that is meant, the others out of LD_LIBRARY_PATH",
                 name=name,
+                times="twice" if len(files) == 2 else f"{len(files)} times",
             )
 
 
