@@ -75,6 +75,19 @@ def test_what_sets_nothing_is_no_module_file(text: str, name: str) -> None:
     assert module_file(text, f"/m/{name}") is None
 
 
+@pytest.mark.parametrize(
+    ("head", "again", "tail", "name"),
+    [
+        ('local v0 = "/aaaa"', "local v{} = v{} .. v{}", 'prepend_path("LD_LIBRARY_PATH", v60)', "1.lua"),
+        ("#%Module\nset v0 /aaaa", "set v{} $v{}$v{}", "prepend-path LD_LIBRARY_PATH $v60", "1"),
+    ],
+)
+def test_values_that_double_at_each_line_end_at_a_bound(head: str, again: str, tail: str, name: str) -> None:
+    text = "\n".join([head, *(again.format(each, each - 1, each - 1) for each in range(1, 61)), tail])
+    found = module_file(text, f"/m/a/{name}")
+    assert found is None or found.places == ()
+
+
 def test_views_of_an_environment_are_those_that_it_names_and_the_usual_one() -> None:
     usual = "/env/.spack-env/view"
     assert spack_views("spack:\n  specs: [nccl]\n  view: true\n", "/env") == (usual,)

@@ -151,10 +151,13 @@ _BY_SPACK = re.compile(r"[Mm]odule ?file created by [Ss]pack")
 _BY_EASYBUILD = re.compile(r"\bEBROOT[A-Z0-9]|[Bb]uilt (?:with|by) EasyBuild")
 _LIBRARY_VARIABLES = ("LD_LIBRARY_PATH", "LIBRARY_PATH")
 _MOST_PLACES = 64
+_MOST_MODULE_CHARACTERS = 256 * 2**10
+_LONGEST_PATHS = 4096
 
 
 def module_file(text: str, path: str) -> ModuleFile | None:
     """Return what a module file in Lua or Tcl sets, read and never run; None for what is none."""
+    text = text[:_MOST_MODULE_CHARACTERS]
     is_tcl = text.startswith("#%Module")
     if not is_tcl and not path.endswith(".lua"):
         return None
@@ -183,10 +186,15 @@ def _folders(paths: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each.removesuffix("/.") for each in every if each != "/"))[:_MOST_PLACES]
 
 
+def _bounded(written: str) -> str:
+    """Return a value, or nothing of one that grew by being put together of others again and again."""
+    return written if len(written) <= _LONGEST_PATHS else ""
+
+
 def _set_by_lua(text: str) -> Iterator[tuple[str, str]]:
     known: dict[str, str] = {}
     for match in _LUA_NAMED.finditer(text):
-        known.setdefault(match["name"], _lua_value(match["value"], known))
+        known.setdefault(match["name"], _bounded(_lua_value(match["value"], known)))
     for match in _LUA.finditer(text):
         name, _, value = match["rest"].partition(",")
         yield name.strip(" \"'"), _lua_value(value, known)
@@ -222,7 +230,7 @@ def _set_by_tcl(text: str) -> Iterator[tuple[str, str]]:
         if len(words) >= 2:
             written = _TCL_VARIABLE.sub(value, words[1])
             if match["verb"] == "set":
-                known[words[0]] = written
+                known[words[0]] = _bounded(written)
             else:
                 yield words[0], written
 
