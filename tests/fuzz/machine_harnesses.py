@@ -15,13 +15,14 @@ from busbw.machine.detect.ladder import detect
 from busbw.machine.health.node import node_of
 from busbw.machine.health.system import examine
 from busbw.machine.named import host_of
-from busbw.machine.read.built import assigned, easybuild_package, read_binary, spack_package
+from busbw.machine.read.built import assigned, read_binary
 from busbw.machine.read.commands import NOISE
 from busbw.machine.read.hardware import hardware_of
 from busbw.machine.read.image import ImageError, squash_tree
 from busbw.machine.read.index import SnapshotIndex
 from busbw.machine.read.kernel import built_with_cuda
 from busbw.machine.read.loader import cache_of
+from busbw.machine.read.managers import conda_package, easybuild_package, module_file, spack_package, spack_views
 from busbw.machine.read.noise import noise_of, summary
 from busbw.machine.read.state import state_of
 from busbw.model.host import Answer, CapturedFile, CapturedLink, Hardware, Snapshot
@@ -186,6 +187,10 @@ def _package(data: bytes) -> object:
         spack_package(data, "/stack", "spec.json"),
         easybuild_package(text.splitlines(), "/stack"),
         assigned(text, {}),
+        conda_package(data, "/stack", "nccl.json"),
+        module_file(text, "/apps/nccl/1.lua"),
+        module_file(f"#%Module\n{text}", "/apps/nccl/1"),
+        spack_views(text, "/env"),
     )
 
 

@@ -346,12 +346,55 @@ def test_code_is_held_against_the_gpu(code: bytes, expected: str | None, tmp_pat
 
 def test_files_of_another_processor_are_one_finding(stack: tuple[Path, Path, Path]) -> None:
     for path in (stack[0] / "lib" / "libnccl.so.2.27.7", stack[1] / "lib" / "libnccl-net.so"):
-        raw = bytearray(path.read_bytes())
-        struct.pack_into("<H", raw, 18, 183 if HERE == "x86_64" else 62)
-        path.write_bytes(raw)
+        of_another_processor(path)
     other = "aarch64" if HERE == "x86_64" else "x86_64"
     found = [each for each in examine(*stack).findings if each.code == "STACK022"]
     assert [each.title for each in found] == [f"2 files are for {other}, and {PLAIN} has {HERE}"]
+
+
+def of_another_processor(path: Path) -> None:
+    raw = bytearray(path.read_bytes())
+    struct.pack_into("<H", raw, 18, 183 if HERE == "x86_64" else 62)
+    path.write_bytes(raw)
+
+
+def test_what_a_file_of_another_processor_needs_is_not_missing_besides(stack: tuple[Path, Path, Path]) -> None:
+    of_another_processor(stack[1] / "lib" / "libnccl-net.so")
+    found = examine(*stack)
+    assert codes(found) & {"STACK001", "STACK022"} == {"STACK022"}
+
+    # On a login node of one kind, for a platform of the other.
+    other = "aarch64" if HERE == "x86_64" else "x86_64"
+    elsewhere = adoption(found.stack, replace(machine(PLAIN), processor=other))
+    assert codes(elsewhere) & {"STACK001", "STACK022"} == {"STACK022"}
+    assert f"what libnccl-net.so loads: this host has no libraries for {other}" in elsewhere.cannot_tell
+
+
+def test_a_file_that_is_cut_off_is_one_finding(stack: tuple[Path, Path, Path]) -> None:
+    path = stack[1] / "lib" / "libnccl-net.so"
+    raw = path.read_bytes()
+    for kept_bytes in (300, 700, 4096):
+        path.write_bytes(raw[:kept_bytes])
+        found = examine(*stack, platform=SLINGSHOT)
+        assert codes(found) & {"STACK001", "STACK009", "STACK011", "STACK012", "STACK013"} == {"STACK009"}
+        assert one(found, "STACK009").title == (
+            f"libnccl-net.so is cut off: {kept_bytes} bytes, and its own header names {len(raw)}"
+        )
+
+
+def test_what_is_linked_in_cannot_be_told_from_a_search_path(tmp_path: Path) -> None:
+    mpi = build(tmp_path / "mpi" / "libmpi.so.40", defines=("MPI_Init",), soname="libmpi.so.40")
+    build(tmp_path / "t" / "all_reduce_perf", texts=("nccl-tests version",), needs=(mpi,), program=True, code=SM_90)
+    build(tmp_path / "p" / "libnccl-net.so", defines=("ncclNetPlugin_v8",))
+    told = " ".join(examine(tmp_path, platform=SLINGSHOT).cannot_tell)
+    assert "which NCCL all_reduce_perf measures: it is linked in" in told
+    assert "whether libnccl-net.so goes over cxi: it needs no libfabric.so" in told
+
+
+def test_what_is_loaded_as_a_library_can_be_told(stack: tuple[Path, Path, Path]) -> None:
+    library = stack[0] / "lib" / "libnccl.so.2.27.7"
+    build(stack[0] / "all_reduce_perf", texts=("nccl-tests version",), needs=(library,), program=True, code=SM_90)
+    assert [each for each in examine(*stack, platform=SLINGSHOT).cannot_tell if "linked in" in each] == []
 
 
 def test_versions_that_are_known_not_to_fit_are_said_with_their_source(tmp_path: Path) -> None:

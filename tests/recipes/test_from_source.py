@@ -3,6 +3,7 @@
 import json
 import re
 
+import pytest
 from click.testing import CliRunner, Result
 
 from busbw.base.errors import InputError
@@ -34,10 +35,33 @@ def test_each_platform_is_told_what_is_its_own_and_nothing_of_others() -> None:
     assert "/opt/amazon/efa" in aws
     assert "PrgEnv-gnu" not in aws
     azure = json.loads(show("--platform", "azure-nd-h100-v5", "--json").stdout)
-    assert (azure["fabric"], azure["set"], azure["toolchain"], azure["sm"]) == ([], [], [], 90)
+    assert (azure["fabric"], azure["set"], azure["sm"], azure["fabric_kind"]) == ([], [], 90, "InfiniBand")
+    assert [each["value"][:19] for each in azure["toolchain"]] == ["the module mpi/hpcx"]
     for each in platforms():
         assert show("--platform", each.platform.id).exit_code == 0
     assert show().exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("platform", "says", "is_silent_of"),
+    [
+        (
+            "alps-gh200",
+            ("uenv prgenv-gnu", "provider cxi", "docs.cscs.ch"),
+            ("PrgEnv-gnu, cudatoolkit",),
+        ),
+        ("azure-nd-h100-v5", ("mpi/hpcx", "InfiniBand: NCCL goes over verbs itself"), ("--with-libfabric", "hwloc")),
+        ("oci-bm-gpu-h100-8", ("/opt/openmpi", "RoCE: NCCL goes over verbs itself"), ("aws-ofi-nccl", "hwloc")),
+        ("aws-p5", ("/opt/amazon/efa", "--with-libfabric"), ("goes over verbs itself", "uenv")),
+        ("nvidia-dgx-h100", ("not known of nvidia-dgx-h100: ask the site",), ("/opt/openmpi",)),
+    ],
+)
+def test_what_the_fabric_and_the_platform_bring_is_told(
+    platform: str, says: tuple[str, ...], is_silent_of: tuple[str, ...]
+) -> None:
+    told = " ".join(show("--platform", platform).stdout.split())
+    assert [each for each in says if each not in told] == []
+    assert [each for each in is_silent_of if each in told] == []
 
 
 def test_every_fact_has_a_source_and_a_day() -> None:

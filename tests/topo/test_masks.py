@@ -80,6 +80,18 @@ def test_hpc_x_gives_one_core_each_and_all_of_one_numa_node() -> None:
     assert [rank.cpus for rank in readings[0].ranks] == [(cpu,) for cpu in range(8)]
 
 
+def test_each_mpi_says_what_it_does_where_nothing_is_said() -> None:
+    readings = {each.launcher: each for each in rank_masks("azure-ndv4", binding="default").readings}
+    assert list(readings) == ["HPC-X 2", "Open MPI 4.1", "Open MPI 5.0", "Intel MPI", "MPICH", "srun"]
+    assert [rank.numa for rank in readings["Intel MPI"].ranks] == [(0,), (0,), (1,), (1,), (2,), (2,), (3,), (3,)]
+    assert {rank.fit for rank in readings["MPICH"].ranks} == {"partly"}
+    assert readings["srun"].cannot_tell is not None
+    # Options of Open MPI are not theirs, and shares that cut NUMA nodes are not published.
+    assert all("MPI" in each.launcher for each in rank_masks("azure-ndv4", binding="--bind-to core").readings)
+    three = rank_masks("azure-ndv4", binding="default", ranks=3).readings
+    assert next(each for each in three if each.launcher == "Intel MPI").cannot_tell is not None
+
+
 def test_sockets_are_told_of_a_platform_and_not_of_a_file() -> None:
     known = rank_masks("azure-ndv4", binding="--map-by socket --bind-to socket")
     assert all(reading.cannot_tell is None for reading in known.readings)

@@ -81,7 +81,9 @@ def adopted(
 def adopted_recipe(
     found: Adoption, *, modules: tuple[str, ...] = (), binds: tuple[tuple[str, str], ...] = ()
 ) -> Recipe:
-    """Return what loads and proves a stack that was examined."""
+    """Return what loads and proves a stack that was examined; `modules`: beside those whose files were given."""
+    given_modules = (each.name for each in found.stack.sources if each.kind == "module")
+    modules = tuple(dict.fromkeys((*modules, *given_modules)))
     nccl = found.stack.loaded("nccl")
     of = machine(found.platform, nccl=nccl.version if nccl is not None else None)
     given = binds or (fabric_binds(of) if found.stack.image is not None else ())

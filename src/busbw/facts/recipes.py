@@ -271,6 +271,8 @@ class FromSource(Value, kw_only=True, frozen=True):
     # Compute capability times ten of the platform's GPUs; None: no platform was named, or it is not known.
     sm: Integer | None = None
     platform: str | None = None
+    # The platform's fabric; None: no platform was named, or it is not known.
+    fabric_kind: str | None = None
 
 
 class _Recipes(Value, kw_only=True, frozen=True):

@@ -451,14 +451,26 @@ class Linked(Value, kw_only=True, frozen=True):
 class BuiltPackage(Value, kw_only=True, frozen=True):
     """What a site's package manager says of a folder."""
 
-    manager: Literal["Spack", "EasyBuild"]
+    manager: Literal["Spack", "EasyBuild", "conda"]
     name: str
     version: str
     # The folder that it was installed into.
     prefix: str
     # Compiler, variants, toolchain: as the manager names them.
     details: str | None = None
+    # The module that loads it, where there is one; None: not known.
+    module: str | None = None
     # Where that stands.
+    file: str
+
+
+class BuiltSource(Value, kw_only=True, frozen=True):
+    """What was given in place of folders: a module file, or an environment of Spack."""
+
+    kind: Literal["module", "environment"]
+    # None: a module that somebody wrote.
+    manager: Literal["Spack", "EasyBuild"] | None
+    name: str
     file: str
 
 
@@ -489,6 +501,8 @@ class BuiltFile(Value, kw_only=True, frozen=True):
     # Whether it is in a folder that was given, and not one that was found through another.
     given: bool = True
     size_bytes: Integer = 0
+    # Of what its own header says; above 0: it is cut off.
+    lacking_bytes: Integer = 0
     package: BuiltPackage | None = None
 
     @property
@@ -526,6 +540,8 @@ class BuiltStack(Value, kw_only=True, frozen=True):
     image: str | None = None
     files: tuple[BuiltFile, ...]
     packages: tuple[BuiltPackage, ...] = ()
+    # Module files and environments that were given.
+    sources: tuple[BuiltSource, ...] = ()
     # Folders for LD_LIBRARY_PATH, in order.
     library_path: tuple[str, ...] = ()
     # What could not be read, and why.

@@ -29,11 +29,25 @@ _ROLES = {
 }
 _KINDS = {"ncclTunerPlugin": "tuner", "ncclProfiler": "profiler", "ncclCollNetPlugin": "CollNet"}
 _MOST_NAMED = 6
+# What every library and program needs on a host with glibc.
+_FIRST = "libc.so.6"
 
 
 def adoption(stack: BuiltStack, machine: Machine) -> Adoption:
     """Return a stack with everything that is wrong with it on a machine, and what its files do not tell."""
-    rules = (_missing, _versions, _elsewhere, _twice, _folders, _links, _plugins, _networks, _gpus, _processors)
+    rules = (
+        _missing,
+        _cut_off,
+        _versions,
+        _elsewhere,
+        _twice,
+        _folders,
+        _links,
+        _plugins,
+        _networks,
+        _gpus,
+        _processors,
+    )
     found = [each for rule in rules for each in rule(stack, machine)]
     found += [*_misfits(stack, machine), *_requirements(stack), *_builds(stack)]
     order = {"error": 0, "warn": 1, "note": 2}
@@ -69,7 +83,8 @@ def _missing(stack: BuiltStack, machine: Machine) -> Iterator[Finding]:
     for file, link in _links_of(stack):
         # libfabric goes on without a provider that cannot be loaded.
         is_spare = file.role == "provider" and (need is None or need.provider not in file.providers)
-        if link.path is None and not link.name.startswith(_OF_DRIVER) and not is_spare:
+        is_other = _is_for_another(file, machine) or _is_of_another_host(file, stack)
+        if link.path is None and not link.name.startswith(_OF_DRIVER) and not is_spare and not is_other:
             users[link.name].append(_file(file))
     for name, of in users.items():
         yield finding(
@@ -82,6 +97,30 @@ def _missing(stack: BuiltStack, machine: Machine) -> Iterator[Finding]:
             name=name,
             users=_listed(of),
         )
+
+
+def _is_for_another(file: BuiltFile, machine: Machine) -> bool:
+    """Whether a file is for another processor than the platform's: that is said, and nothing of what it needs."""
+    return machine.processor is not None and file.machine != machine.processor
+
+
+def _is_of_another_host(file: BuiltFile, stack: BuiltStack) -> bool:
+    """Whether this host has no library for a file's processor, not even the first that every one needs."""
+    return stack.image is None and any(link.name == _FIRST and link.path is None for link in file.needs)
+
+
+def _cut_off(stack: BuiltStack, _machine: Machine) -> Iterator[Finding]:
+    for file in stack.files:
+        if file.lacking_bytes:
+            yield finding(
+                "STACK009",
+                evidence=file.path,
+                fix="copy or install it again; quota and free space first",
+                look=f"readelf -l {file.path}",
+                file=_file(file),
+                size_bytes=file.size_bytes,
+                whole_bytes=file.size_bytes + file.lacking_bytes,
+            )
 
 
 def _searched(stack: BuiltStack) -> str:
@@ -144,6 +183,7 @@ def _twice(stack: BuiltStack, _machine: Machine) -> Iterator[Finding]:
                 evidence=f"{told}: the first is loaded",
                 fix="name only the folders of the copy that is meant, the others out of LD_LIBRARY_PATH",
                 name=name,
+                times="twice" if len(files) == 2 else f"{len(files)} times",
             )
 
 
@@ -193,6 +233,8 @@ def _plugins(stack: BuiltStack, _machine: Machine) -> Iterator[Finding]:
     nccl = stack.loaded("nccl")
     for file in stack.files:
         if file.role != "plugin":
+            continue
+        if not file.interfaces and file.lacking_bytes:
             continue
         if not file.interfaces:
             yield finding(
@@ -250,6 +292,8 @@ def _networks(stack: BuiltStack, machine: Machine) -> Iterator[Finding]:
     if need is None or (stack.loaded("nccl") is None and stack.network_plugin() is None):
         return
     plugin = stack.network_plugin()
+    if plugin is None and any(each.role == "plugin" and each.lacking_bytes for each in stack.files):
+        return
     if plugin is None:
         yield finding(
             "STACK012",
@@ -300,7 +344,7 @@ def _processors(stack: BuiltStack, machine: Machine) -> Iterator[Finding]:
     """Yield one finding for each kind of processor that files are for and the machine does not have."""
     others: dict[str, list[BuiltFile]] = defaultdict(list)
     for file in stack.files:
-        if machine.processor is not None and file.given and file.machine != machine.processor:
+        if file.given and _is_for_another(file, machine):
             others[file.machine or "another processor"].append(file)
     for processor, files in others.items():
         yield finding(
@@ -400,11 +444,33 @@ def _cannot_tell(stack: BuiltStack, machine: Machine) -> Iterator[str]:
     for file in stack.files:
         if file.given and file.role in ("nccl", "libfabric") and file.version is None:
             yield f"which release {file.path} is: it does not say"
-        if file.role in ("nccl", "nccl-tests") and not file.code and file.given:
+        if file.role in ("nccl", "nccl-tests") and not file.code and file.given and not file.lacking_bytes:
             yield f"for which GPUs {file.path} is: it has no code of NVIDIA's compiler in it"
+    foreign = [each for each in stack.files if _is_of_another_host(each, stack) and not _is_for_another(each, machine)]
+    if foreign:
+        names = _listed(_file(each) for each in foreign)
+        verb = "loads" if len(foreign) == 1 else "load"
+        yield f"what {names} {verb}: this host has no libraries for {foreign[0].machine or 'another processor'}"
+    yield from _linked_in(stack, machine)
     if machine.sm is None and machine.id != "generic":
         yield f"whether the code fits the GPUs: those of {machine.id} are not NVIDIA's"
     yield from (each for each in stack.unread if not each.endswith("leads to no file"))
+
+
+def _linked_in(stack: BuiltStack, machine: Machine) -> Iterator[str]:
+    """Yield what is not loaded as a library of its own, so that no search path changes it."""
+    tests = [each for each in stack.files if each.role == "nccl-tests" and each.given]
+    whole = [each for each in tests if each.needs and not any("nccl" in link.name for link in each.needs)]
+    if whole:
+        names = _listed(map(_file, whole))
+        verb = "measures" if len(whole) == 1 else "measure"
+        yield f"which NCCL {names} {verb}: it is linked in, and LD_LIBRARY_PATH changes nothing"
+    plugin, need = stack.network_plugin(), fabric_stack(machine)
+    if plugin is None or need is None or need.provider is None or not plugin.needs or _is_for_another(plugin, machine):
+        return
+    if not any(link.name.startswith("libfabric.so") for link in plugin.needs):
+        why = "it needs no libfabric.so, so one is linked in or opened later"
+        yield f"whether {_file(plugin)} goes over {need.provider}: {why}"
 
 
 def _is_of_driver(link: Linked) -> bool:

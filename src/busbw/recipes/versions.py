@@ -308,20 +308,33 @@ def _matches(name: str, globs: tuple[str, ...]) -> bool:
     return any(fnmatchcase(name, glob) for glob in globs)
 
 
+_OVER_VERBS = ("InfiniBand", "RoCE")
+_OVER_LIBFABRIC = frozenset({"aws-ofi-nccl", "libfabric", "hwloc"})
+
+
 def from_source_for(machine: Machine | None) -> FromSource:
     """Return what must hold for a stack that is built from source; machine None: on any platform."""
     known = from_source()
     if machine is None:
         return known
+    fabric = tuple(each for each in known.fabric if machine.fabric in each.kinds)
+    # Where NCCL goes over verbs itself nothing of the way over libfabric has to be built.
+    left_out = _OVER_LIBFABRIC if machine.fabric in _OVER_VERBS else frozenset[str]()
     return replace(
         known,
         platform=machine.id,
         sm=machine.sm,
-        fabric=tuple(each for each in known.fabric if machine.fabric in each.kinds),
+        fabric_kind=machine.fabric,
+        fabric=fabric,
+        newest=tuple(each for each in known.newest if each.name not in left_out),
+        interface=tuple(each for each in known.interface if each.of not in left_out),
+        option=tuple(each for each in known.option if each.project not in left_out),
         set=tuple(each for each in known.set if _matches(machine.id, each.platforms)),
         toolchain=tuple(each for each in known.toolchain if _matches(machine.id, each.platforms)),
         pitfall=tuple(each for each in known.pitfall if not each.fabrics or machine.fabric in each.fabrics),
         instructions=tuple(
-            each for each in known.instructions if not each.platforms or _matches(machine.id, each.platforms)
+            each
+            for each in known.instructions
+            if each.project not in left_out and (not each.platforms or _matches(machine.id, each.platforms))
         ),
     )

@@ -17,6 +17,7 @@ from busbw.model.topology import BindingReading, RankMasks
 from busbw.topo.origins.from_platform import topology_of_platform
 from busbw.topo.ranks.binding import parse_masks
 from busbw.topo.ranks.masks import masks_of
+from busbw.topo.ranks.readings import INTEL_MPI, OTHER_MPIS
 
 _DEFAULT = "default"
 # Options, by their letters, and variables that say where ranks run or are meant to, and programs that do.
@@ -49,7 +50,8 @@ _MODULE = re.compile(
 )
 _OPEN_MPI = re.compile(r"open-?mpi(?:[/@-]?v?(\d))?", re.ASCII)
 _OPEN_MPIS: dict[str | None, tuple[str, ...]] = {"4": ("Open MPI 4.1",), "5": ("Open MPI 5.0",)}
-_OTHER_MPI = re.compile(r"mpich|mvapich|(?:^|[/-])i(?:ntel)?-?mpi|oneapi-mpi|spectrum-mpi|(?:^|/)mpt(?:$|/)", re.ASCII)
+_INTEL = re.compile(r"(?:^|[/-])i(?:ntel)?-?mpi|oneapi-mpi", re.ASCII)
+_OTHER_MPI = re.compile(r"mpich|mvapich|spectrum-mpi|(?:^|/)mpt(?:$|/)", re.ASCII)
 # Working one out takes milliseconds; a script has a handful.
 _MOST_BINDINGS = 32
 
@@ -65,16 +67,33 @@ def placement(subject: SettingsSubject) -> Iterator[Finding]:
         if launch is None or is_plain(launch) or _reorders(situation, platform.gpu.count):
             continue
         binding = _binding(launch)
-        own = _mpi_of_module(subject.reading.lines[: launch.line - 1]) if launch.kind == "mpirun" else None
-        is_another = own is not None and not own
-        if binding is None and not is_another and _is_left_to_default(subject, situation, launch, platform.gpu.count):
-            binding = _mapping(launch) or _DEFAULT
+        own = _mpi(subject, situation, launch) if launch.kind == "mpirun" else None
+        # Options that bind are Open MPI's here.
+        is_open_mpi = launch.family == "Open MPI" and binding is not None
+        if (own == () and not is_open_mpi) or (own == (INTEL_MPI,) and binding is not None):
+            continue
+        if binding is None and _is_left_to_default(subject, situation, launch, platform.gpu.count):
+            binding = _DEFAULT if own == (INTEL_MPI,) else _mapping(launch) or _DEFAULT
         if binding is None:
             continue
         moved = _moved(situation)
         if (binding, moved) not in worked_out and len(worked_out) < _MOST_BINDINGS:
             worked_out[binding, moved] = _masks(platform, binding, moved=moved)
         yield from _launch(launch, platform, binding, _under(worked_out.get((binding, moved)), own), moved=moved)
+
+
+def _mpi(subject: SettingsSubject, situation: Situation, launch: LaunchCommand) -> tuple[str, ...] | None:
+    """Return the MPI of an mpirun, as bindings are told of; None: any of Open MPI, (): one that is not known here.
+
+    Options of Hydra are those of MPICH and of Intel MPI, and variables of the latter tell them apart.
+    """
+    if launch.family == "Open MPI":
+        own = _mpi_of_module(subject.reading.lines[: launch.line - 1])
+        return None if own == (INTEL_MPI,) else own
+    if launch.family == "Intel MPI" or any(name.startswith("I_MPI_") for name in situation.settings):
+        return (INTEL_MPI,)
+    own = _mpi_of_module(subject.reading.lines[: launch.line - 1])
+    return () if launch.family == "MPICH" and own != (INTEL_MPI,) else own
 
 
 def _mpi_of_module(lines: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -86,26 +105,34 @@ def _mpi_of_module(lines: tuple[str, ...]) -> tuple[str, ...] | None:
                 return _OPEN_MPIS.get(found[1], (*_OPEN_MPIS["4"], *_OPEN_MPIS["5"]))
             if "hpcx" in word or "hpc-x" in word:
                 return ("HPC-X 2",)
+            if _INTEL.search(word) is not None:
+                return (INTEL_MPI,)
             if _OTHER_MPI.search(word) is not None:
                 return ()
     return None
 
 
 def _under(masks: RankMasks | None, own: tuple[str, ...] | None) -> RankMasks | None:
-    """Return what is worked out for the MPI that is loaded, everything where that is not known."""
-    if masks is None or not own:
-        return masks
-    readings = tuple(each for each in masks.readings if set(own) & set(each.launcher.split(", ")))
+    """Return what is worked out for the MPI that is loaded; where that is not known, for all but those it suits."""
+    if masks is None:
+        return None
+    others = [each for each in masks.readings if each.launcher in OTHER_MPIS]
+    if own:
+        readings = tuple(each for each in masks.readings if set(own) & set(each.launcher.split(", ")))
+    else:
+        readings = tuple(each for each in masks.readings if each not in others or _wrong(each))
     return replace(masks, readings=readings)
 
 
 def _is_left_to_default(subject: SettingsSubject, situation: Situation, launch: LaunchCommand, gpus: int) -> bool:
     """Whether an mpirun starts a rank for each GPU and nothing says where: no option, no variable, no wrapper."""
-    if launch.kind != "mpirun" or launch.family not in (None, "Open MPI") or launch.computed or launch.program is None:
+    if launch.kind != "mpirun" or launch.computed or launch.program is None:
         return False
     own = launch.argv[: launch.program]
     words = {letters_of_option(word.partition("=")[0]) for word in own if word.startswith("-")}
-    if words & _PLACING or any(name.endswith(_PLACING_VARIABLES) for name in situation.settings):
+    if words & _PLACING or any(
+        name.endswith(_PLACING_VARIABLES) or name.startswith("I_MPI_PIN") for name in situation.settings
+    ):
         return False
     program = launch.argv[launch.program].rpartition("/")[2]
     if program in _PINNING or program.endswith((".sh", ".py")) or "bind" in program or program.startswith("python"):
@@ -193,7 +220,7 @@ def _launch(
         ),
         fix=f"busbw topo masks --platform {platform.id}" + ("" if moved else ", or NCCL_IGNORE_CPU_AFFINITY=1"),
         binding=binding if len(binding) <= 60 else f"{binding[:57]}...",
-        ranks=_said(wrong[0][1]) if is_one else ", ".join(means),
+        ranks=_said(wrong[0][1]) if is_one and binding != _DEFAULT else ", ".join(means),
         gpus="its GPU" if len(every) == 1 else "their GPUs",
     )
 

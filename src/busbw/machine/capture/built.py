@@ -1,30 +1,36 @@
 """A stack that somebody built, examined as files: on this host, or in the tree of an image. Nothing is loaded."""
 
+import json
 import os
 import re
-import stat
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path, PurePosixPath
-from typing import BinaryIO, Literal, NamedTuple, Protocol
+from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from busbw.base.errors import InputError
-from busbw.machine.read.built import assigned, easybuild_package, read_binary, spack_package
-from busbw.machine.read.elf import Dynamic, Read, dynamic_of
+from busbw.machine.capture.trees import BoundTree, FileTree, FolderTree, real_path
+from busbw.machine.read.built import assigned, read_binary
+from busbw.machine.read.elf import Dynamic, dynamic_of
 from busbw.machine.read.image import ImageError, squash_tree
 from busbw.machine.read.loader import LibrarySearch, LoadedBy, Provider, cache_of, expanded, is_built_in
-from busbw.model.host import BuiltFile, BuiltPackage, BuiltStack, Linked
+from busbw.machine.read.managers import (
+    conda_package,
+    easybuild_module,
+    easybuild_package,
+    module_file,
+    spack_package,
+    spack_views,
+)
+from busbw.model.host import BuiltFile, BuiltPackage, BuiltSource, BuiltStack, Linked
 
-NodeKind = Literal["file", "folder", "link", "other"]
-
-_MOST_LINKS = 40
 _MOST_ENTRIES = 60_000
 _DEEPEST = 9
 _MOST_FOLLOWED = 400
-_MOST_OPEN = 64
 _MOST_TEXT_BYTES = 8 * 2**20
+_MOST_MANIFESTS_BYTES = 64 * 2**20
 _CACHE = "/etc/ld.so.cache"
 # Folders without libraries to load, and those of sources that are built in place.
 _SKIPPED = frozenset(
@@ -37,150 +43,6 @@ _PROGRAM = re.compile(r"\w+_perf(?:_\w+)?")
 # In an image, where everything else lies too: names that may be part of a stack.
 _OF_STACK = re.compile(r"lib(?:r?nccl|fabric|cxi|efa|mpi|hwloc|cudart|\w+-fi)[\w+.-]*\.so(?:\.\d+)*|\w+_perf(?:_\w+)?")
 _IMAGE_FOLDERS = ("/opt", "/usr/local", "/usr/lib", "/usr/lib64", "/workspace", "/nccl-tests", "/root", "/home")
-
-
-class FileTree(Protocol):
-    """Files as a loader sees them: those of this host, of a folder that is a root, or of an image."""
-
-    def kind(self, path: str) -> NodeKind | None:
-        """Return what is at a path, without following a last link; None: nothing."""
-
-    def target(self, path: str) -> str:
-        """Return what a link says."""
-
-    def names(self, path: str) -> tuple[str, ...]:
-        """Return the names in a folder, in order."""
-
-    def opened(self, path: str) -> tuple[Read, int] | None:
-        """Return what reads a file, and its size in bytes; None where it cannot be read."""
-
-
-class FolderTree:
-    """A folder of this host as the root of a tree; `/` is the host itself."""
-
-    def __init__(self, root: Path, opened: ExitStack) -> None:
-        """Take the root, and who closes the files at the end."""
-        self._root = root
-        self._closing = opened
-        self._files: dict[str, BinaryIO] = {}
-
-    def _real(self, path: str) -> Path:
-        return self._root / path.lstrip("/")
-
-    def kind(self, path: str) -> NodeKind | None:
-        """Return what is at a path."""
-        try:
-            mode = os.lstat(self._real(path)).st_mode
-        except (OSError, ValueError):
-            return None
-        for kind, is_one in (("file", stat.S_ISREG), ("folder", stat.S_ISDIR), ("link", stat.S_ISLNK)):
-            if is_one(mode):
-                return kind  # type: ignore[return-value] # the pairs above are its values
-        return "other"
-
-    def target(self, path: str) -> str:
-        """Return what a link says."""
-        return str(self._real(path).readlink())
-
-    def names(self, path: str) -> tuple[str, ...]:
-        """Return the names in a folder; none where it cannot be read."""
-        try:
-            return tuple(sorted(each.name for each in self._real(path).iterdir()))
-        except OSError:
-            return ()
-
-    def opened(self, path: str) -> tuple[Read, int] | None:
-        """Return what reads a file; it stays open, unless there are many."""
-        try:
-            file = self._files.get(path)
-            if file is None:
-                if len(self._files) >= _MOST_OPEN:
-                    self._files.pop(next(iter(self._files))).close()
-                file = self._closing.enter_context(self._real(path).open("rb"))
-                self._files[path] = file
-            size_bytes = os.fstat(file.fileno()).st_size
-        except (OSError, ValueError):
-            return None
-        taken = file
-
-        def read(offset: int, count: int) -> bytes:
-            if offset < 0 or offset >= size_bytes or count <= 0:
-                return b""
-            try:
-                return os.pread(taken.fileno(), min(count, size_bytes - offset), offset)
-            except (OSError, ValueError, OverflowError):
-                return b""
-
-        return read, size_bytes
-
-
-class BoundTree:
-    """A tree with folders of another one put over it, as a container has them."""
-
-    def __init__(self, image: FileTree, host: FileTree, binds: tuple[tuple[str, str], ...]) -> None:
-        """Take the image, the host, and pairs of a folder of the host and where it is seen."""
-        self._image = image
-        self._host = host
-        self._binds = sorted(((inside.rstrip("/"), outside) for outside, inside in binds), reverse=True)
-
-    def _at(self, path: str) -> tuple[FileTree, str]:
-        for inside, outside in self._binds:
-            if path == inside or path.startswith(inside + "/"):
-                return self._host, outside.rstrip("/") + path[len(inside) :]
-        return self._image, path
-
-    def kind(self, path: str) -> NodeKind | None:
-        """Return what is at a path; the folders above what is bound are there too."""
-        tree, where = self._at(path)
-        found = tree.kind(where)
-        if found is None and any(inside.startswith(path.rstrip("/") + "/") for inside, _outside in self._binds):
-            return "folder"
-        return found
-
-    def target(self, path: str) -> str:
-        """Return what a link says."""
-        tree, where = self._at(path)
-        return tree.target(where)
-
-    def names(self, path: str) -> tuple[str, ...]:
-        """Return the names in a folder, those of folders that are bound into it among them."""
-        tree, where = self._at(path)
-        above = path.rstrip("/") + "/"
-        bound = {inside[len(above) :].split("/")[0] for inside, _outside in self._binds if inside.startswith(above)}
-        return tuple(sorted({*tree.names(where), *bound}))
-
-    def opened(self, path: str) -> tuple[Read, int] | None:
-        """Return what reads a file."""
-        tree, where = self._at(path)
-        return tree.opened(where)
-
-
-def real_path(tree: FileTree, path: str) -> str | None:
-    """Return the path of what a path leads to, with every link followed inside the tree; None: nothing."""
-    left = [each for each in reversed(PurePosixPath(path).parts) if each != "/"]
-    at, links = "", 0
-    while left:
-        name = left.pop()
-        if name == "..":
-            at = at.rpartition("/")[0]
-            continue
-        here = f"{at}/{name}"
-        kind = tree.kind(here)
-        if kind is None or (kind not in ("folder", "link") and left):
-            return None
-        if kind != "link":
-            at = here
-            continue
-        links += 1
-        try:
-            target = tree.target(here)
-        except (OSError, ValueError):
-            return None
-        if links > _MOST_LINKS or not target:
-            return None
-        left += [each for each in reversed(PurePosixPath(target).parts) if each != "/"]
-        at = "" if target.startswith("/") else at
-    return at or "/"
 
 
 class _Found(NamedTuple):
@@ -199,7 +61,9 @@ class _Examiner:
         self._dynamics: dict[str, Dynamic | None] = {}
         self._packages: dict[str, BuiltPackage | None] = {}
         self._binaries: dict[str, _Found | None] = {}
+        self._manifests: dict[str, list[tuple[str, bytes]]] = {}
         self.unread: list[str] = []
+        self.sources: list[BuiltSource] = []
         # By the file that they lead to.
         self.links: dict[str, list[str]] = {}
         self._cache = self._read_cache()
@@ -235,7 +99,7 @@ class _Examiner:
             if read is not None:
                 read = msgspec.structs.replace(
                     read,
-                    package=self.package(real),
+                    package=self.package(real) or self._of_conda(real),
                     absent=self._absent(real, read),
                     providers=(*read.providers, *self._beside(real, read)),
                 )
@@ -284,8 +148,82 @@ class _Examiner:
                 if found is not None:
                     return found
         if "easybuild" in names:
-            return easybuild_package(self._tree.names(f"{folder}/easybuild"), folder)
+            found = easybuild_package(self._tree.names(f"{folder}/easybuild"), folder)
+            module = next((name for name, file in easybuild_module(folder) if self.located(file)), None)
+            return msgspec.structs.replace(found, module=module) if found is not None else None
         return None
+
+    def _of_conda(self, real: str) -> BuiltPackage | None:
+        """Return the package of conda whose list of files has a file: all lie in one prefix."""
+        folder, _, name = real.rpartition("/")
+        prefix = next((each for each in (folder.rpartition("/")[0], folder) if self._is_conda(each)), None)
+        if prefix is None:
+            return None
+        written = json.dumps(f"{folder[len(prefix) + 1 :]}/{name}".lstrip("/")).encode()
+        of = next((each for each in self._conda_manifests(prefix) if written in each[1]), None)
+        return conda_package(of[1], prefix, of[0]) if of is not None else None
+
+    def _is_conda(self, prefix: str) -> bool:
+        return prefix not in ("", "/") and self._is_folder(f"{prefix}/conda-meta")
+
+    def _conda_manifests(self, prefix: str) -> list[tuple[str, bytes]]:
+        if prefix not in self._manifests:
+            found, left = [], _MOST_MANIFESTS_BYTES
+            for name in self._tree.names(f"{prefix}/conda-meta"):
+                file = f"{prefix}/conda-meta/{name}"
+                raw = self._bytes(file) if name.endswith(".json") and left > 0 else None
+                if raw is not None:
+                    left -= len(raw)
+                    found.append((file, raw))
+            self._manifests[prefix] = found
+        return self._manifests[prefix]
+
+    def folders(self, places: tuple[str, ...]) -> tuple[str, ...]:
+        """Return places with each module file and each environment of Spack as the folders that it stands for.
+
+        Raises InputError for a module file that names no folder which is there.
+        """
+        found: dict[str, None] = {}
+        for place in places:
+            found.update(dict.fromkeys(self._of_module(place) or self._of_environment(place) or (place,)))
+        return tuple(found)
+
+    def _of_module(self, place: str) -> tuple[str, ...]:
+        raw = self._bytes(place) if place.endswith(".lua") or self._starts(place, b"#%Module") else None
+        read = module_file(raw.decode("utf-8", "replace"), place) if raw is not None else None
+        if read is None:
+            return ()
+        there = tuple(filter(self._is_folder, read.libraries)) or tuple(filter(self._is_folder, read.roots))
+        if not there:
+            named = ", ".join((*read.libraries, *read.roots)[:3])
+            raise InputError(
+                f"{place} loads nothing that is here{f': there is no {named}' if named else ''}",
+                where="PREFIX",
+                hint="name the folders that it loads, or examine on a node that has them",
+            )
+        self.sources.append(read.source)
+        return there
+
+    def _starts(self, path: str, mark: bytes) -> bool:
+        real = self.located(path)
+        opened = self._tree.opened(real) if real is not None else None
+        return opened is not None and opened[0](0, len(mark)) == mark
+
+    def _of_environment(self, place: str) -> tuple[str, ...]:
+        """Return the views of an environment of Spack, in one of which all that it installed is linked."""
+        names = self._tree.names(place) if self._is_folder(place) else ()
+        manifest = next((name for name in ("spack.yaml", "spack.lock") if name in names), None)
+        if manifest is None:
+            return ()
+        folder = place.rstrip("/")
+        raw = self._bytes(f"{folder}/{manifest}") if manifest.endswith(".yaml") else None
+        text = raw.decode("utf-8", "replace") if raw is not None else ""
+        views = tuple(filter(self._is_folder, spack_views(text, folder)))
+        if views:
+            name = folder.rpartition("/")[2]
+            source = BuiltSource(kind="environment", manager="Spack", name=name, file=f"{folder}/{manifest}")
+            self.sources.append(source)
+        return views
 
     def candidates(self, places: tuple[str, ...], *, of_stack: bool) -> Iterator[str]:
         """Yield the real paths of what may be a library or a program to look at, each once."""
@@ -293,7 +231,9 @@ class _Examiner:
         for place in places:
             real = real_path(self._tree, place)
             if real is not None:
-                for path in self._below(real, of_stack=of_stack):
+                for below in self._below(real, of_stack=of_stack):
+                    # As it was named: what a link leads to may be another folder after the next installation.
+                    path = place.rstrip("/") + below[len(real) :] if real != "/" else below
                     target = self.located(path)
                     if target is None:
                         self.unread.append(f"{path}: it leads to no file")
@@ -407,6 +347,7 @@ def examine_image(
     for here, _inside in binds:
         if not Path(here).is_dir():
             raise InputError(f"there is no folder {here}", where="--bind")
+    _refuse_layers(image)
     with ExitStack() as opened:
         try:
             inner = FolderTree(image, opened) if image.is_dir() else _packed(image, opened)
@@ -418,6 +359,27 @@ def examine_image(
         inside = tuple(path for _here, path in binds)
         found = _stack(tree, places or (*inside, *_IMAGE_FOLDERS), _image_path(tree), of_stack=not places)
         return msgspec.structs.replace(found, image=str(image.absolute()), places=places or ("/",))
+
+
+# How an archive begins.
+_ARCHIVES = ((257, b"ustar"), (0, b"\x1f\x8b"), (0, b"\x28\xb5\x2f\xfd"), (0, b"\xfd7zXZ\0"))
+
+
+def _refuse_layers(image: Path) -> None:
+    """Raise InputError for an image that is still in layers: which file is on top is known once it is unpacked."""
+    kind: str | None = None
+    if image.is_dir():
+        kind = "oci" if (image / "oci-layout").is_file() else None
+    elif image.is_file():
+        with image.open("rb") as file:
+            head = file.read(512)
+        kind = next(("docker-archive" for at, mark in _ARCHIVES if head[at : at + len(mark)] == mark), None)
+    if kind is not None:
+        raise InputError(
+            f"{image} holds an image in layers, which are not unpacked",
+            where="--image",
+            hint=f"apptainer build NAME.sif {kind}:{image}; or unpack it, and name the folder",
+        )
 
 
 def _is_there(path: Path) -> bool:
@@ -439,7 +401,7 @@ def _stack(
     tree: FileTree, places: tuple[str, ...], library_path: tuple[str, ...], *, of_stack: bool = False
 ) -> BuiltStack:
     examiner = _Examiner(tree, library_path)
-    paths = list(examiner.candidates(places, of_stack=of_stack))
+    paths = list(examiner.candidates(examiner.folders(places), of_stack=of_stack))
     given = [found for path in paths if (found := examiner.binary(path)) and found.file.role != "other"]
     parts = [each._replace(file=_with_links(each.file, examiner.links)) for each in given]
     if not parts:
@@ -465,6 +427,7 @@ def _stack(
         places=places,
         files=tuple(files.values()),
         packages=tuple(packages.values()),
+        sources=tuple(examiner.sources),
         library_path=(*prefixes, *(each for each in library_path if each not in prefixes and each in used)),
         unread=tuple(examiner.unread),
     )
@@ -487,10 +450,10 @@ def _paths(text: str) -> tuple[str, ...]:
 
 
 def _image_path(tree: FileTree) -> tuple[str, ...]:
-    """Return the LD_LIBRARY_PATH of an image: of enroot's file, or of Apptainer's scripts in their order."""
+    """Return the LD_LIBRARY_PATH of an image: of enroot's or Charliecloud's file, Apptainer's scripts in order."""
     folder = "/.singularity.d/env"
     known: dict[str, str] = {}
-    for path in ("/etc/environment", *(f"{folder}/{name}" for name in tree.names(folder))):
+    for path in ("/etc/environment", "/ch/environment", *(f"{folder}/{name}" for name in tree.names(folder))):
         opened = tree.opened(path) if tree.kind(path) == "file" else None
         if opened is not None:
             text = opened[0](0, min(opened[1], _MOST_TEXT_BYTES)).decode("utf-8", "replace")

@@ -1,16 +1,20 @@
-"""What one file of a built stack says of itself: what it is, which release, which interfaces, for which GPUs.
-
-And what a site's package managers write down of what they have built.
-"""
+"""What one file of a built stack says of itself: what it is, which release, which interfaces, for which GPUs."""
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Literal
 
-import msgspec
-
-from busbw.machine.read.elf import Dynamic, ElfContents, Read, contents_of, device_code_of, dynamic_of, machine_of
-from busbw.model.host import BuiltFile, BuiltPackage, NcclKind, Role
+from busbw.machine.read.elf import (
+    Dynamic,
+    ElfContents,
+    Read,
+    contents_of,
+    device_code_of,
+    dynamic_of,
+    least_bytes,
+    machine_of,
+)
+from busbw.model.host import BuiltFile, NcclKind, Role
 
 # e_machine and class.
 _MACHINES: dict[tuple[int, int], Literal["x86_64", "aarch64"]] = {(62, 2): "x86_64", (183, 2): "aarch64"}
@@ -89,6 +93,7 @@ def read_binary(read: Read, size_bytes: int, path: str) -> BuiltFile | None:
         rpath=dynamic.rpath if dynamic is not None else (),
         runpath=dynamic.runpath if dynamic is not None else (),
         size_bytes=size_bytes,
+        lacking_bytes=max(0, least_bytes(read) - size_bytes),
     )
 
 
@@ -196,67 +201,6 @@ def _providers(role: Role, path: str, dynamic: Dynamic | None, text: bytes) -> t
         for provider, library, parameter in _PROVIDERS
         if any(each.startswith(library) for each in needed) or parameter in text or name.startswith(f"lib{provider}-fi")
     )
-
-
-_LONGEST_FIELD = 200
-
-
-def spack_package(raw: bytes, prefix: str, file: str) -> BuiltPackage | None:
-    """Return what Spack wrote of a folder it installed into, `.spack/spec.json`; None for what is none."""
-    try:
-        nodes = msgspec.json.decode(raw)["spec"]["nodes"]
-        node = nodes[0] if isinstance(nodes, list) else None
-        if not isinstance(node, dict) or not isinstance(node.get("name"), str):
-            return None
-        version = node.get("version")
-        compiler = node.get("compiler")
-        details = [_compiler(compiler)] if isinstance(compiler, dict) else []
-        arch = node.get("parameters", {}).get("cuda_arch") if isinstance(node.get("parameters"), dict) else None
-        details += [f"cuda_arch={','.join(map(str, arch))}"] if isinstance(arch, list) else []
-        hashed = node.get("hash")
-        details += [f"/{hashed[:7]}"] if isinstance(hashed, str) else []
-    except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError, IndexError, RecursionError):
-        return None
-    return BuiltPackage(
-        manager="Spack",
-        name=node["name"][:_LONGEST_FIELD],
-        version=str(version)[:_LONGEST_FIELD],
-        prefix=prefix,
-        details=", ".join(details)[:_LONGEST_FIELD] or None,
-        file=file,
-    )
-
-
-def _compiler(compiler: dict[str, Any]) -> str:
-    return f"{compiler['name']} {compiler['version']}"
-
-
-_EASYCONFIG = re.compile(
-    r"(?P<name>[A-Za-z][\w+.]*(?:-[A-Za-z][\w+.]*)*)-(?P<version>\d[\w.]*)(?P<rest>-[\w.+-]+)?\.eb"
-)
-
-
-_LOG = re.compile(
-    r"easybuild-(?P<name>[A-Za-z][\w+.]*(?:-[A-Za-z][\w+.]*)*)-(?P<version>\d[\w.]*)(?P<rest>-[\w.+-]+)?"
-    r"-\d{8}\.\d{6}\.log(?:\.\w+)?"
-)
-
-
-def easybuild_package(names: Iterable[str], prefix: str) -> BuiltPackage | None:
-    """Return what EasyBuild left in the folder `easybuild` of what it installed: its recipe, or a log."""
-    every = list(names)
-    for pattern, name in [(pattern, name) for pattern in (_EASYCONFIG, _LOG) for name in every]:
-        match = pattern.fullmatch(name)
-        if match is not None:
-            return BuiltPackage(
-                manager="EasyBuild",
-                name=match["name"],
-                version=match["version"],
-                prefix=prefix,
-                details=(match["rest"] or "").removeprefix("-") or None,
-                file=f"{prefix}/easybuild/{name}",
-            )
-    return None
 
 
 _ASSIGNMENT = re.compile(r"^[ \t]*(?:export[ \t]+)?(?P<name>[A-Za-z_]\w*)=(?P<value>[^\n]{0,8192})", re.MULTILINE)

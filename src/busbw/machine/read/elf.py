@@ -136,6 +136,24 @@ def machine_of(read: Read) -> tuple[int, int] | None:
     return header.machine if header is not None else None
 
 
+def least_bytes(read: Read) -> int:
+    """Return how many bytes a file has at least by its own header and segments; 0 for what is no ELF file."""
+    header = _header(read)
+    if header is None:
+        return 0
+    ends = [start + size * count for start, size, count in (header.segments, header.sections) if start]
+    start, size, count = header.segments
+    form = header.order + header.form.segment
+    _kind, offset, _address, length = header.form.places
+    for number in range(min(count, _MOST_SEGMENTS) if size == struct.calcsize(form) else 0):
+        raw = read(start + number * size, size)
+        if len(raw) < size:
+            break
+        fields = struct.unpack(form, raw)
+        ends.append(fields[offset] + fields[length])
+    return max(ends, default=0)
+
+
 def _header(read: Read) -> _ElfHeader | None:
     header = read(0, _HEADER_BYTES)
     if header[:4] != b"\x7fELF" or len(header) < _HEADER_BYTES or header[4] not in _FORMS or header[5] not in (1, 2):

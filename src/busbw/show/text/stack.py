@@ -25,6 +25,7 @@ _NAMES = {
 }
 _ORDER = list(_NAMES)
 _LABEL = 14
+_OVER_VERBS = ("InfiniBand", "RoCE")
 # What every program links, and that tells nothing.
 _PLAIN = (
     "libc.so", "libm.so", "libdl.so", "librt.so", "libpthread.so", "libgcc_s", "libstdc++", "libutil.so", "libz.so",
@@ -62,6 +63,9 @@ def adoption_text(found: Adoption) -> None:
 
 
 def _parts(stack: BuiltStack) -> Iterator[tuple[str, str]]:
+    for source in stack.sources:
+        of = f" of {source.manager}" if source.manager is not None else ""
+        yield source.kind, f"{source.name}{of}  {source.file}"
     tests = [each for each in stack.files if each.role == "nccl-tests"]
     others = [each for each in stack.files if each.role != "nccl-tests"]
     for file in sorted(others, key=lambda each: (_ORDER.index(each.role), not each.given, each.path)):
@@ -94,7 +98,8 @@ def _plugin(file: BuiltFile, stack: BuiltStack) -> str:
     has = file.span
     if has == "none":
         return f"has {', '.join(file.interfaces)}"
-    taken = nccl.common_interface(file) if nccl is not None and file == stack.network_plugin() else None
+    is_asked = nccl is not None and file.machine == nccl.machine and file == stack.network_plugin()
+    taken = nccl.common_interface(file) if nccl is not None and is_asked else None
     return f"has {has}{f'; NCCL takes {taken}' if taken is not None else ''}"
 
 
@@ -107,7 +112,8 @@ def _details(file: BuiltFile) -> Iterator[tuple[str, str]]:
     if file.package is not None:
         of = file.package
         details = f" ({of.details})" if of.details is not None else ""
-        yield "", f"built by {of.manager}: {of.name} {of.version}{details}"
+        module = f"; module {of.module}" if of.module is not None else ""
+        yield "", f"built by {of.manager}: {of.name} {of.version}{details}{module}"
 
 
 def _link(link: Linked) -> str:
@@ -139,11 +145,11 @@ def _sections(known: FromSource) -> Iterator[tuple[str, Iterable[tuple[str, str]
         "interfaces for networks: NCCL asks for, its plug-in has; one in common is enough",
         ((_interfaces(each), each.source) for each in known.interface),
     )
-    yield "what the fabric needs", ((_needed(each), each.source) for each in known.fabric)
-    yield (
-        "compilers, modules and folders of the platform",
-        ((f"{each.what}: {each.value}. {each.why}", each.source) for each in known.toolchain),
-    )
+    yield "what the fabric needs", _needs(known)
+    tools = [(f"{each.what}: {each.value}. {each.why}", each.source) for each in known.toolchain]
+    if known.platform is not None and not tools:
+        tools = [(f"not known of {known.platform}: ask the site, or look at its modules", "")]
+    yield "compilers, modules and folders of the platform", tools
     if known.sm is not None:
         words = f"sm_{known.sm}: code=sm_{known.sm} for compute_{known.sm} in NVCC_GENCODE of NCCL and of nccl-tests"
         yield "architecture of the GPU", [(words, "busbw platform show")]
@@ -156,6 +162,16 @@ def _sections(known: FromSource) -> Iterator[tuple[str, Iterable[tuple[str, str]
     )
     yield "what else goes wrong", ((each.text, each.source) for each in known.pitfall)
     yield "how it is built, their makers say", ((f"{each.project}: {each.at}", "") for each in known.instructions)
+
+
+def _needs(known: FromSource) -> Iterator[tuple[str, str]]:
+    yield from ((_needed(each), each.source) for each in known.fabric)
+    if known.fabric_kind in _OVER_VERBS:
+        words = "NCCL goes over verbs itself: the libibverbs of the host, and no plug-in; SHARP takes one of HPC-X"
+        yield (
+            f"{known.fabric_kind}: {words}",
+            "NVIDIA/nccl, src/transport/net_ib; NVIDIA, HPC-X, NCCL-RDMA-SHARP Plugins",
+        )
 
 
 def _together(each: VersionSet) -> str:

@@ -339,6 +339,36 @@ _OF_MPIRUN: tuple[tuple[str, str, Callable[[MpirunOptions, Cores, int], tuple[Lo
     ("Open MPI 4.1", _SOURCE_4_1, placed_by_4_1),
     ("Open MPI 5.0", _SOURCE_5_0, placed_by_5_0),
 )
+INTEL_MPI = "Intel MPI"
+_SOURCE_INTEL = (
+    "Intel MPI Library Developer Reference for Linux, Process Pinning: I_MPI_PIN_DOMAIN=auto:compact, "
+    "I_MPI_PIN_ORDER=bunch"
+)
+_SOURCE_MPICH = "MPICH 4.3.2, src/pm/hydra: nothing is bound without -bind-to or HYDRA_BINDING"
+
+
+def _placed_by_intel(_options: MpirunOptions, cores: Cores, ranks: int) -> tuple[Logical | None, ...]:
+    """Return the cores of each rank under Intel MPI where nothing is said: even shares of neighbours, in order.
+
+    Raises RefusedError where shares do not fit NUMA nodes: which rank then goes where is not published.
+    """
+    if cores.elsewhere:
+        raise RefusedError(_NOT_NUMBERED)
+    order = [core for node in cores.numa for core in node]
+    each, left = divmod(len(order), ranks)
+    if left or (ranks % len(cores.numa) and len(cores.numa) % ranks) or len({len(node) for node in cores.numa}) > 1:
+        raise RefusedError(f"{ranks} ranks do not share the cores of {len(cores.numa)} NUMA nodes evenly")
+    return tuple(tuple(order[rank * each : (rank + 1) * each]) for rank in range(ranks))
+
+
+def _placed_by_mpich(_options: MpirunOptions, _cores: Cores, ranks: int) -> tuple[Logical | None, ...]:
+    """Return that no rank is bound, as MPICH's Hydra leaves it where nothing is said."""
+    return (None,) * ranks
+
+
+# What they do where nothing is said; options of Open MPI are not theirs.
+_BY_DEFAULT = ((INTEL_MPI, _SOURCE_INTEL, _placed_by_intel), ("MPICH", _SOURCE_MPICH, _placed_by_mpich))
+OTHER_MPIS = tuple(name for name, _source, _placed in _BY_DEFAULT)
 _NOT_NUMBERED = "the CPUs of all NUMA nodes would have to be known"
 _WHOLE_NODE = "Slurm takes such a list only where the job has the whole node"
 _SLURM_DEFAULT = (
@@ -384,6 +414,10 @@ def readings_of(
         for name, source, placed in _OF_MPIRUN
     ]
     if options is not binding:
+        found += [
+            reading(name, source, *_of_mpirun(placed, options, cores, len(places)))
+            for name, source, placed in _BY_DEFAULT
+        ]
         found.append(reading("srun", _SOURCE_SRUN, None, _SLURM_DEFAULT))
     return _merged(found)
 
