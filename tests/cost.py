@@ -46,8 +46,10 @@ def check_growth(
     """
     short_s, long_s = [], []
     for _try in range(TRIES):
-        short_s.append(_timed(lambda: work(short))[0])
         long_s.append(_timed(lambda: work(long))[0])
+        if min(long_s) < negligible_s:
+            return
+        short_s.append(_timed(lambda: work(short))[0])
         most_s = max(negligible_s, most * min(short_s))
         if min(long_s) < most_s:
             return

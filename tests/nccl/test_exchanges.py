@@ -38,8 +38,10 @@ def worlds(standin: StandIn) -> Iterator[Worlds]:
 
 
 @pytest.mark.parametrize("kernels", [True, False], ids=["kernels", "host"])
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("ranks", [2, 3, 8])
+# Eight ranks over one version: what versions differ in does not depend on the number.
+@pytest.mark.parametrize(
+    ("ranks", "version"), [*((ranks, version) for ranks in (2, 3) for version in VERSIONS), (8, 22809)]
+)
 def test_every_exchange_of_every_version_is_right(worlds: Worlds, ranks: int, version: int, kernels: bool):
     world = worlds(ranks, version, kernels=kernels)
     names = (*WITHOUT_SHAPE, *(("hypercube",) if ranks != 3 else ()))
@@ -75,8 +77,17 @@ def test_every_operation_on_every_type_is_right(worlds: Worlds, dtype: str, kern
     assert wrong == []
 
 
-@pytest.mark.parametrize("kernels", [True, False], ids=["kernels", "host"])
-@pytest.mark.parametrize(("ranks", "group"), [(4, 1), (4, 2), (4, 4), (6, 1), (6, 2), (6, 3), (6, 6), (8, 2), (8, 4)])
+# The host checks the same bytes as the kernels: two groupings show that both agree.
+@pytest.mark.parametrize(
+    ("ranks", "group", "kernels"),
+    [
+        *((4, group, True) for group in (1, 2, 4)),
+        *((6, group, True) for group in (1, 2, 3, 6)),
+        *((8, group, True) for group in (2, 4)),
+        (4, 2, False),
+        (6, 3, False),
+    ],
+)
 def test_a_two_level_alltoall_is_right_whatever_its_slices(worlds: Worlds, ranks: int, group: int, kernels: bool):
     wrong = [
         words

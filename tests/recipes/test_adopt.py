@@ -546,12 +546,13 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Return the libraries of two of NVIDIA's wheels."""
     folder = tmp_path_factory.mktemp("wheels")
     found = []
-    for name in ("nvidia-nccl-cu12==2.18.1", "nvidia-nccl-cu13==2.29.2"):
-        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
-        done = subprocess.run([*command, "--dest", folder / name, name], check=False, capture_output=True, timeout=300)
-        if done.returncode != 0:
-            (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(f"pip cannot download {name}")
-        (wheel,) = (folder / name).glob("*.whl")
+    names = ("nvidia-nccl-cu12==2.18.1", "nvidia-nccl-cu13==2.29.2")
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
+    done = subprocess.run([*command, "--dest", folder, *names], check=False, capture_output=True, timeout=300)
+    if done.returncode != 0:
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(f"pip cannot download {' and '.join(names)}")
+    for name in names:
+        (wheel,) = folder.glob(f"{name.partition('=')[0].replace('-', '_')}-*.whl")
         with zipfile.ZipFile(wheel) as archive:
             found.append(Path(archive.extract("nvidia/nccl/lib/libnccl.so.2", folder / name)))
         wheel.unlink()

@@ -19,7 +19,9 @@ ARGUMENTS = [
 # What a page is given for anything: many times what it takes where a core is free.
 LONGEST_S = 120.0
 _FINDINGS = """async (within) => {
-  const found = await axe.run(within.length ? { include: within.map((each) => [each]) } : document);
+  const rules = within.rules.length ? { runOnly: { type: "rule", values: within.rules } } : {};
+  const where = within.parts.length ? { include: within.parts.map((each) => [each]) } : document;
+  const found = await axe.run(where, { resultTypes: ["violations"], ...rules });
   return found.violations.map((each) => [each.id, each.impact, each.nodes.map((node) => node.html.slice(0, 160))]);
 }"""
 
@@ -48,8 +50,15 @@ class Tab:
 
     def accessibility_faults(self, *within: str) -> list[Any]:
         """Return what axe finds on the page, or within some of its parts: rule, impact, and the elements."""
+        return self._axe(within, ())
+
+    def faults_of_colours(self) -> list[Any]:
+        """Return what axe finds that is otherwise in the other colours of a page whose rest was looked at."""
+        return self._axe((), ("color-contrast", "link-in-text-block"))
+
+    def _axe(self, parts: tuple[str, ...], rules: tuple[str, ...]) -> list[Any]:
         self.page.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8"))
-        return list(self.page.evaluate(_FINDINGS, within))
+        return list(self.page.evaluate(_FINDINGS, {"parts": parts, "rules": rules}))
 
 
 @contextmanager

@@ -13,7 +13,8 @@ def parse_cpu_list(text: str) -> tuple[int, ...] | None:
     numbers: set[int] = set()
     if not text.strip():
         return ()
-    for part in text.strip().split(","):
+    # A list may say one thing ten thousand times.
+    for part in set(text.strip().split(",")):
         match = _RANGE.fullmatch(part.strip())
         if match is None:
             return None

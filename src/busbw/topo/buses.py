@@ -1,6 +1,7 @@
 """PCIe: the addresses of devices, and the speeds and widths of links."""
 
 import re
+from functools import lru_cache
 
 # What one lane carries, in units of 100 Mbit/s, overheads off. The first spelling that the text begins with counts.
 _LANE_UNITS = (
@@ -127,6 +128,7 @@ def bus_key(bus_id: str) -> str:
     return bus_id[: bus_id.rindex(":")]
 
 
+@lru_cache(maxsize=4096)
 def moved(bus_id: str, buses: int) -> str:
     """Return a canonical address with `buses` added to its bus number, within 0 to ff; DOMAIN of them are a domain."""
     head, device = bus_id.rsplit(":", 1)

@@ -36,16 +36,24 @@ def platforms() -> tuple[Platform, ...]:
     return all_platforms()
 
 
-def recommended(platform: Platform, goal: Goal) -> Recommendation:
-    return recommend(
-        platform,
-        nodes=GOALS[goal],
-        collective=None,
-        size_bytes=None,
-        goal=goal,
-        follow=None,
-        nccl=None,
-        siblings=platforms(),
+@cache
+def all_recommended(goal: Goal) -> tuple[tuple[Platform, Recommendation], ...]:
+    """Return what is recommended on each platform: all forms are written from the same."""
+    return tuple(
+        (
+            platform,
+            recommend(
+                platform,
+                nodes=GOALS[goal],
+                collective=None,
+                size_bytes=None,
+                goal=goal,
+                follow=None,
+                nccl=None,
+                siblings=platforms(),
+            ),
+        )
+        for platform in platforms()
     )
 
 
@@ -53,8 +61,7 @@ def recommended(platform: Platform, goal: Goal) -> Recommendation:
 @pytest.mark.parametrize("goal", GOALS)
 def test_every_recommendation_is_read_back_and_linted_clean(goal: Goal, form: str) -> None:
     written = 0
-    for platform in platforms():
-        made = recommended(platform, goal)
+    for platform, made in all_recommended(goal):
         result = export(form, made)
         reading = read(result.text, f"settings for {platform.id}", LANGUAGES[form])
         found = {each.name: each.value for each in reading.assignments if not each.unsets}
@@ -71,8 +78,7 @@ def test_every_recommendation_is_read_back_and_linted_clean(goal: Goal, form: st
 
 def test_only_forms_that_are_read_too_early_or_by_another_mpi_leave_something_out() -> None:
     left_out = {}
-    for platform in platforms():
-        made = recommended(platform, "bandwidth")
+    for _platform, made in all_recommended("bandwidth"):
         for form in FORMS:
             reading = read(export_text(form, made), "settings", LANGUAGES[form])
             missing = set(made.env()) - {each.name for each in reading.assignments}
@@ -83,8 +89,7 @@ def test_only_forms_that_are_read_too_early_or_by_another_mpi_leave_something_ou
 
 @pytest.mark.parametrize("form", FORMS)
 def test_comments_say_for_what_it_is_why_and_by_whom(form: str) -> None:
-    platform = next(each for each in platforms() if each.id == "azure-nd-h100-v5")
-    made = recommended(platform, "bandwidth")
+    made = next(made for platform, made in all_recommended("bandwidth") if platform.id == "azure-nd-h100-v5")
     text = " ".join(re.sub(r"^\s*(?:#|--) ?", "", line) for line in export_text(form, made).split("\n"))
     assert "Settings for azure-nd-h100-v5: 4 nodes, bandwidth, NCCL" in text
     assert f"busbw env export --format {form} --platform azure-nd-h100-v5 --nodes 4" in text

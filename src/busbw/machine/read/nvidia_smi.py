@@ -126,7 +126,7 @@ def matrix(text: str) -> tuple[MatrixCell, ...]:
     return tuple(
         MatrixCell(row=legend.get(row, row), column=legend.get(column, column), path=path)
         for row, paths in rows
-        if all(_PATH.fullmatch(path) for path in paths)
+        if all(_PATH.fullmatch(path) for path in set(paths))
         for column, path in zip(columns, paths, strict=True)
     )
 

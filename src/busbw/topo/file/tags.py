@@ -91,6 +91,9 @@ _BARE_VALUE = re.compile(r"[^ \t\r\n/>]*")
 # Between the slash and the end NCCL takes, and drops, one word.
 _SINGLE_END = re.compile(r"/[^ >/\r\n=<]{0,252}>")
 _ENTITY = re.compile(r"&(?:#?[0-9A-Za-z]{1,32});")
+# A tag as NCCL itself writes it: nothing in it needs a remark, but for what names and values say.
+_PLAIN_TAG = re.compile(r"""<([a-z0-9]+)((?: [a-z_]+="[ !#-%'-;=?-~]*")*)(/?)>""")
+_PLAIN_ATTRIBUTE = re.compile(r"""([a-z_]+)="([^"]*)\"""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +142,8 @@ def read_closing_tag(source: SourceText, start: int) -> Tag:
 
 def read_opening_tag(source: SourceText, start: int) -> Tag:
     """Return the tag at `start` with the attributes NCCL keeps. Raises InputError when the file ends in it."""
+    if plain := _plain_tag(source, start):
+        return plain
     match = _NAME.match(source.text, start + 1)
     assert match is not None
     if len(match[0]) > MOST_ELEMENT_NAME_BYTES:
@@ -162,6 +167,25 @@ def read_opening_tag(source: SourceText, start: int) -> Tag:
             _pass_tag_inside(opening)
         else:
             _read_next(opening, character)
+
+
+def _plain_tag(source: SourceText, start: int) -> Tag | None:
+    """Return the tag at `start` where it is one of which nothing is to be said; None: read it part by part."""
+    match = _PLAIN_TAG.match(source.text, start)
+    known = ATTRIBUTES.get(match[1]) if match is not None else None
+    if match is None or known is None:
+        return None
+    line, column = source.place(start)
+    first = column - start
+    found = {}
+    for each in _PLAIN_ATTRIBUTE.finditer(source.text, match.start(2), match.end(2)):
+        name, value = each.groups()
+        if name not in known or name in found or len(value) > MOST_VALUE_BYTES:
+            return None
+        found[name] = Attribute(name=name, value=value, line=line, column=first + each.start())
+    if len(found) > MOST_ATTRIBUTES:
+        return None
+    return Tag(match[1], start, match.end(), tuple(found.values()), match[3] == "/")
 
 
 def _ended(opening: _Opening, end: int, *, single: bool = False) -> Tag:

@@ -9,6 +9,7 @@ Read in src/graph of NCCL 2.25.1 to 2.30.7, and held against what it prints (tes
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from busbw.model.limit import ChannelPlan, PlannedAlgorithm
@@ -431,10 +432,12 @@ class _Planner:
         return self._left[key]
 
 
-# Where a search stands: what it yields is to be gone on with before what follows.
-_Moves = Iterator["_Moves"]
 _Order = tuple[int, ...]
 _Takes = tuple[tuple[int, int], ...]
+
+
+class _NoStepsError(Exception):
+    """A try has taken its steps, or has all that it may have."""
 
 
 class _Laying:
@@ -448,12 +451,15 @@ class _Laying:
         self._room = list(node.capacities)
         self._laid: list[_Order] = []
         self._hops = 0
+        # What is left to use after channels whose last is of this order: the steps and hops when it was searched.
+        self._searched: dict[tuple[int, _Order, tuple[int, ...]], tuple[int, int]] = {}
         every = range(len(node.ways))
         self._takes = tuple(tuple(self._between(start, end) for end in every) for start in every)
         self._next = tuple(self._following(start) for start in every)
         allowed = _ALIKE_STEPS if what.alike else _STEPS
         self.left = allowed
-        self._search()
+        with suppress(_NoStepsError):
+            self._channel()
         node.steps_left -= allowed - max(0, self.left)
         if node.steps_left < 0:
             raise _TooLongError
@@ -479,65 +485,89 @@ class _Laying:
         order = (before, after) if self._algorithm == "ring" else (after, before)
         return tuple(end for end in dict.fromkeys(order[: 1 if self._what.is_chain else 2]) if end in ends)
 
-    def _search(self) -> None:
-        stack: list[_Moves] = [self._channel()]
-        while stack:
-            following = next(stack[-1], None)
-            if following is None:
-                stack.pop()
-            elif self.left <= 0:
-                return
-            else:
-                self.left -= 1
-                stack.append(following)
+    def _step(self) -> None:
+        if self.left <= 0:
+            raise _NoStepsError
+        self.left -= 1
 
-    def _channel(self) -> _Moves:
+    def _channel(self) -> None:
         """Begin a channel: in the order of the GPUs, others like the last one; then from every GPU."""
         if self._algorithm == "nvls":
-            yield self._head(len(self._laid))
+            self._step()
+            self._head(len(self._laid))
             return
         forced = self._laid[-1] if self._laid else tuple(range(len(self._node.ways)))
-        yield self._gpu(forced[0], (), 0, forced)
+        self._walk(forced[0], forced)
         if not (self._what.alike and self._laid):
             for gpu in range(len(self._node.ways)):
-                yield self._gpu(gpu, (), 0, None)
+                self._walk(gpu, None)
 
-    def _gpu(self, gpu: int, before: _Order, used: int, forced: _Order | None) -> _Moves:
-        """Go on from a GPU to each that may follow, from the last one of a ring to the first."""
-        order, used = (*before, gpu), used | 1 << gpu
-        takes, room, last = self._takes[gpu], self._room, len(order) == len(self._takes)
-        if last and self._algorithm == "tree":
-            yield self._complete(order)
-            return
-        ends = order[:1] if last else self._next[gpu] if forced is None else forced[len(order) : len(order) + 1]
-        for end in ends:
-            needed = takes[end]
-            if needed is None or (used >> end & 1 and not last):
-                continue
-            for link, amount in needed:
-                if room[link] < amount:
-                    break
+    def _walk(self, first: int, forced: _Order | None) -> None:
+        """Go from a GPU to each that may follow, and back from each, from the last one of a ring to the first.
+
+        A loop, and no function for each GPU: most steps of a plan are these.
+        """
+        self._step()
+        room, order, used = self._room, [first], 1 << first
+        taken: list[_Takes] = []
+        choices = [self._choices(order, forced)]
+        while choices:
+            takes, is_last = self._takes[order[-1]], len(order) == len(self._takes)
+            for end in choices[-1]:
+                needed = takes[end]
+                if needed is None or (used >> end & 1 and not is_last):
+                    continue
+                for link, amount in needed:
+                    if room[link] < amount:
+                        break
+                else:
+                    self._step()
+                    self._take(needed)
+                    if not is_last:
+                        order.append(end)
+                        used |= 1 << end
+                        taken.append(needed)
+                        choices.append(self._choices(order, forced))
+                        break
+                    self._complete(tuple(order))
+                    self._give_back(needed)
             else:
-                for link, amount in needed:
-                    room[link] -= amount
-                yield self._complete(order) if last else self._gpu(end, order, used, forced)
-                for link, amount in needed:
-                    room[link] += amount
+                choices.pop()
+                used ^= 1 << order.pop()
+                if taken:
+                    self._give_back(taken.pop())
 
-    def _head(self, head: int) -> _Moves:
+    def _choices(self, order: list[int], forced: _Order | None) -> Iterator[int]:
+        """Return which GPUs may follow; a tree is complete with its last one."""
+        if len(order) < len(self._takes):
+            return iter(self._next[order[-1]] if forced is None else forced[len(order) : len(order) + 1])
+        if self._algorithm == "ring":
+            return iter(order[:1])
+        self._step()
+        self._complete(tuple(order))
+        return iter(())
+
+    def _take(self, needed: _Takes) -> None:
+        for link, amount in needed:
+            self._room[link] -= amount
+
+    def _give_back(self, needed: _Takes) -> None:
+        for link, amount in needed:
+            self._room[link] += amount
+
+    def _head(self, head: int) -> None:
         """Lay a channel of NVLS: each GPU sends to the switches and takes in, the head twice as much."""
         needed: dict[int, int] = {}
         for gpu, both in enumerate(self._node.switched):
             for link, amount in (*self._amounts(both[0]), *self._amounts(both[1])):
                 needed[link] = needed.get(link, 0) + amount * (2 if gpu == head else 1)
         if all(self._room[link] >= amount for link, amount in needed.items()):
-            for link, amount in needed.items():
-                self._room[link] -= amount
-            yield self._complete((head,))
-            for link, amount in needed.items():
-                self._room[link] += amount
+            self._take(tuple(needed.items()))
+            self._step()
+            self._complete((head,))
+            self._give_back(tuple(needed.items()))
 
-    def _complete(self, order: _Order) -> _Moves:
+    def _complete(self, order: _Order) -> None:
         """Count a channel, and begin the next one."""
         ends = (*order[1:], order[0]) if self._algorithm == "ring" else order[1:]
         hops = sum(self._node.ways[start][end].hops for start, end in zip(order, ends, strict=False))
@@ -555,7 +585,15 @@ class _Laying:
             if len(self._laid) == self._what.most:
                 self.left = _PERFECT
         if len(self._laid) < self._what.most:
-            yield from self._channel()
+            state = (len(self._laid), order, tuple(self._room))
+            steps, fewest = self._searched.get(state, (0, 0))
+            if steps and fewest <= self._hops:
+                # The same choices as before, after no fewer hops: they take their steps and find nothing better.
+                self.left = max(0, self.left - steps)
+            else:
+                left = self.left
+                self._channel()
+                self._searched[state] = (left - self.left, self._hops)
         self._hops -= hops
         self._laid.pop()
 
