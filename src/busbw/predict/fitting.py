@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import combinations
 
 from msgspec import structs
 
@@ -36,7 +35,7 @@ from busbw.predict.machines import RDMA, CannotTellError, groups_of
 from busbw.predict.rising import LARGEST_BYTES, TREES, Rise, curve_algorithm, rise_of
 from busbw.predict.shifting import shift_of
 from busbw.predict.sweeps import CellGroup, FittedSweep, sweep_of
-from busbw.stats.distributions import median
+from busbw.stats.distributions import line_through, median
 
 # Neighbours are of the same machines; W1 and W2 are the write-ups on Azure and Isambard, M1 and M2 own measurements of
 # four and of two H200.
@@ -180,18 +179,17 @@ def _own_parts(groups: Sequence[CellGroup]) -> Iterable[OwnPart]:
 def _own_line(group: CellGroup, link_Bps: dict[int, float]) -> tuple[float, float] | None:
     """Return the logarithm of what a byte of the own part costs at 1 GiB, and its slope by that of the size.
 
-    By the median of the slopes between any two sizes. None: too few sizes tell it.
+    A time is as far off at each size, so a cell counts by the square of what the own part is of its time: where that is
+    little, what is left beside the links is mostly noise. None: too few sizes tell it.
     """
-    costs = [
-        (math.log(size / _TELLING_BYTES), math.log((1 / rate - 1 / link_Bps[size]) * group.ranks * group.factor))
-        for size, rate in group.cells
-        if size >= _OWN_BYTES and rate < link_Bps.get(size, 0.0)
-    ]
-    if len(costs) < _LEAST_OWN:
-        return None
-    slopes = [(high[1] - low[1]) / (high[0] - low[0]) for low, high in combinations(costs, 2)]
-    slope = median(sorted(slopes))
-    return median(sorted(cost - slope * place for place, cost in costs)), slope
+    costs, weights = [], []
+    for size, rate in group.cells:
+        if size >= _OWN_BYTES and rate < link_Bps.get(size, 0.0):
+            cost = (1 / rate - 1 / link_Bps[size]) * group.ranks * group.factor
+            costs.append((math.log(size / _TELLING_BYTES), math.log(cost)))
+            weights.append((1 - rate / link_Bps[size]) ** 2)
+    line = line_through(costs, weights) if len(costs) >= _LEAST_OWN else None
+    return (line.at(0.0), line.slope) if line is not None else None
 
 
 def _without_own(group: CellGroup, constants: PredictorConstants) -> CellGroup:
