@@ -295,13 +295,13 @@ def share_of(machine: MachineClass, part: str, algorithm: str, constants: Predic
             return None
         ladder = [
             (alike, machine.generation, machine.fabric),
-            (alike, None, machine.fabric),
+            ("any", machine.generation, machine.fabric),
             ("any", None, machine.fabric),
         ]
         if machine.fabric in RDMA:
             # Nodes of one generation have NICs and slots of one generation too.
-            ladder += [(each, machine.generation, None) for each in (alike, "any") if machine.generation is not None]
-            ladder += [(alike, None, None), ("any", None, None)]
+            ladder += [("any", machine.generation, None)] if machine.generation is not None else []
+            ladder += [("any", None, None)]
     found = (_share(constants, kind, *wanted) for wanted in ladder)
     return next((share for share in found if share is not None), None)
 
@@ -321,7 +321,7 @@ def _share(
 
 def kinship_of(machine: MachineClass, share: LinkShare) -> Kinship:
     """Return whether the constant that counts most is of such machines."""
-    own = share.generation == machine.generation and share.generation is not None
+    own = share.generation == machine.generation and share.generation is not None and share.algorithm != "any"
     return "in family" if own and (share.part == "nvlink" or share.fabric == machine.fabric) else "across"
 
 

@@ -247,14 +247,11 @@ def _keys(part: str, algorithm: str, generation: str | None, fabric: str | None)
     if part == "nvlink":
         return [((part, algorithm, generation, None), ""), ((part, algorithm, None, None), of)]
     alike = "tree" if algorithm in TREES else algorithm
-    keys: list[tuple[Key, str]] = [
-        ((part, alike, generation, fabric), ""),
-        ((part, alike, None, fabric), of),
-        ((part, "any", None, fabric), of),
-    ]
+    keys: list[tuple[Key, str]] = [((part, each, generation, fabric), "") for each in (alike, "any")]
+    keys.append(((part, "any", None, fabric), of))
     if fabric in RDMA:
-        keys += [((part, each, of, None), over) for each in (alike, "any") if generation is not None]
-        keys += [((part, each, None, None), over) for each in (alike, "any")]
+        keys += [((part, "any", of, None), over)] if generation is not None else []
+        keys.append(((part, "any", None, None), over))
     return keys
 
 
