@@ -282,14 +282,14 @@ def share_of(machine: MachineClass, part: str, algorithm: str, constants: Predic
     if part == "slot":
         return None
     alike = "tree" if kind == "nic" and algorithm in TREES else algorithm
-    ladder: list[tuple[str, str | None, str | None]] = [(alike, machine.generation, None)]
+    ladder: list[tuple[str, str | None, str | None]] = [(alike, each, None) for each in machine.generations]
     if algorithm == "nvlstree":
         # Within a node its switch adds as it does in one alone.
-        ladder.append(("nvls", machine.generation, None))
+        ladder += [("nvls", each, None) for each in machine.generations]
     ladder.append((alike, None, None))
     if algorithm == "tree":
         # Within a node it is a chain of its GPUs, over the links that a ring takes.
-        ladder += [("ring", machine.generation, None), ("ring", None, None)]
+        ladder += [("ring", each, None) for each in (*machine.generations, None)]
     if kind == "nic":
         if machine.fabric is None:
             return None
@@ -330,7 +330,7 @@ def _extrapolated(
 ) -> tuple[float, tuple[str, ...]]:
     """Return by how much the interval grows, and why."""
     if groups_of(machine, nodes) == 1:
-        if share.generation is None:
+        if share.generation is None or share.generation != machine.generation:
             return _OTHER_TIMES, (
                 f"no measurement of such GPUs is published: those of others, interval x {_OTHER_TIMES:g}",
             )

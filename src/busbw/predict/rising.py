@@ -241,7 +241,8 @@ def _within(machine: MachineClass, nodes: int, collective: str, algorithm: str, 
 def curve_of(machine: MachineClass, collective: str, algorithm: str, constants: PredictorConstants) -> RiseCurve:
     """Return the curve of the nearest class within one node. Raises CannotTellError where nothing is near."""
     alike = curve_algorithm(collective, algorithm)
-    for wanted in ((alike, machine.generation), (alike, None), (None, machine.generation), (None, None)):
+    own = machine.generations
+    for wanted in (*((alike, each) for each in own), (alike, None), *((None, each) for each in own), (None, None)):
         for row in constants.curve:
             if (row.algorithm, row.generation) == wanted:
                 return row
