@@ -32,7 +32,7 @@ from busbw.model.predict.prediction import (
 from busbw.predict.closed import own_part_of, own_s, predicted, scope_of
 from busbw.predict.intervals import band_of
 from busbw.predict.machines import RDMA, CannotTellError, groups_of
-from busbw.predict.rising import LARGEST_BYTES, TREES, Rise, curve_algorithm, rise_of
+from busbw.predict.rising import LARGEST_BYTES, TREES, Rise, rise_of
 from busbw.predict.shifting import shift_of
 from busbw.predict.sweeps import CellGroup, FittedSweep, sweep_of
 from busbw.stats.distributions import line_through, median
@@ -93,13 +93,12 @@ def _is_within(group: CellGroup) -> bool:
 
 def _curves(sweeps: Sequence[FittedSweep]) -> Iterable[RiseCurve]:
     """Yield a curve for each class of machines within a node."""
-    classes: dict[tuple[str | None, str | None], list[FittedSweep]] = defaultdict(list)
+    classes: dict[tuple[str, str | None], list[FittedSweep]] = defaultdict(list)
     for sweep in sweeps:
         group = sweep.group
         if _is_within(group) and group.algorithm is not None:
-            alike, generation = curve_algorithm(group.collective, group.algorithm), group.machine.generation
-            for key in dict.fromkeys(((alike, generation), (alike, None), (None, generation), (None, None))):
-                classes[key].append(sweep)
+            for generation in dict.fromkeys((group.machine.generation, None)):
+                classes[group.algorithm, generation].append(sweep)
     for (algorithm, generation), members in sorted(classes.items(), key=lambda each: str(each[0])):
         yield RiseCurve(
             algorithm=algorithm,

@@ -15,15 +15,13 @@ import math
 from dataclasses import dataclass
 from functools import cache
 
-from busbw.facts.nccl_model import nccl_constants, nccl_model_facts, newest_release
+from busbw.facts.nccl_model import nccl_constants, newest_release
 from busbw.model.predict.prediction import NetworkHop, PredictorConstants, RiseCurve
 from busbw.predict.machines import RDMA, CannotTellError, MachineClass, groups_of
-from busbw.predict.nccl_table import empty_call
 
 # Bandwidths of very large messages are those of this size.
 LARGEST_BYTES = 2**34
 TREES = frozenset({"tree", "nvlstree"})
-_ROOTED = frozenset({"broadcast", "reduce"})
 # What of the bytes is data: LL has a flag of four bytes behind four bytes of data, LL128 one of 8 in 128.
 _DATA = (0.5, 0.9375, 1.0)
 _PROTOCOLS = ("LL", "LL128", "Simple")
@@ -39,6 +37,9 @@ _CHANNELS = 2
 _NVLS_CHANNELS = 16
 # A pipeline that is not full costs at most as much again as the bytes themselves.
 _LEAST_LEFT = 0.5
+
+
+_RING_WORDS = "rise with size: the least over LL, LL128 and Simple, with hops as NCCL's cost model counts them, not fitted"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -201,7 +202,7 @@ def ways_of(
     """Return NCCL's protocols with the time of their hops, `extra_s` being what the network adds to each of its own."""
     constants = nccl_constants(newest_release())
     gpus = machine.rates.gpus
-    hops = network_hops(nodes, collective, algorithm)
+    hops = network_hops(groups_of(machine, nodes), collective, algorithm)
     as_tree = algorithm in TREES
     base = constants.base.tree if as_tree else constants.base.ring
     net = constants.net.tree if as_tree else constants.net.ring
@@ -221,50 +222,31 @@ def ways_of(
     )
 
 
-def curve_algorithm(collective: str, algorithm: str) -> str:
-    """Return what sweeps within one node are told apart by: rooted ones go along a chain."""
-    return "chain" if collective in _ROOTED else algorithm
-
-
 def _within(machine: MachineClass, nodes: int, collective: str, algorithm: str, constants: PredictorConstants) -> Rise:
-    curve = curve_of(machine, collective, algorithm, constants)
-    latency_s, words = _latency(machine, nodes, collective, algorithm, curve)
+    if algorithm == "ring":
+        return Rise(ways=ways_of(machine, nodes, collective, algorithm, 0.0), words=(_RING_WORDS,))
+    curve = curve_of(machine, algorithm, constants)
     return Rise(
-        ways=(ProtocolTime(protocol="", latency_s=latency_s, data=1.0),),
+        ways=(ProtocolTime(protocol="", latency_s=curve.latency_s, data=1.0),),
         full_s=curve.full_s,
         slope=curve.slope,
-        words=(_curve_words(curve), *words),
+        words=(_curve_words(curve),),
         documents=curve.documents,
     )
 
 
-def curve_of(machine: MachineClass, collective: str, algorithm: str, constants: PredictorConstants) -> RiseCurve:
+def curve_of(machine: MachineClass, algorithm: str, constants: PredictorConstants) -> RiseCurve:
     """Return the curve of the nearest class within one node. Raises CannotTellError where nothing is near."""
-    alike = curve_algorithm(collective, algorithm)
     own = machine.generations
-    for wanted in (*((alike, each) for each in own), (alike, None), *((None, each) for each in own), (None, None)):
+    for wanted in (*((algorithm, each) for each in own), (algorithm, None)):
         for row in constants.curve:
             if (row.algorithm, row.generation) == wanted:
                 return row
-    raise CannotTellError("no sweep within one node is published")
-
-
-def _latency(
-    machine: MachineClass, nodes: int, collective: str, algorithm: str, curve: RiseCurve
-) -> tuple[float, tuple[str, ...]]:
-    """Return the time of a few bytes: of NCCL's own model where calls were seen to take as long, else of the curve."""
-    facts = nccl_model_facts()
-    if nodes > 1 or algorithm != "ring" or machine.sm not in facts.confirmed_sm:
-        return curve.latency_s, ()
-    found = empty_call(nccl_constants(newest_release()), collective, machine.rates.gpus)
-    if found is None:
-        return curve.latency_s, ()
-    hops = f"{found.base_us:g} us + {found.hops} hops of {found.hop_us:g} us"
-    return found.time_us * 1e-6, (f"a few bytes: {hops}, NCCL's cost model ({', '.join(facts.confirmed)})",)
+    raise CannotTellError(f"no sweep of {algorithm} within one node is published")
 
 
 def _curve_words(curve: RiseCurve) -> str:
-    of = " ".join(each for each in (curve.algorithm, curve.generation) if each is not None) or "one node"
+    of = " ".join(each for each in (curve.algorithm, curve.generation) if each is not None)
     return (
         f"rise with size: {curve.latency_s * 1e6:.0f} us, {curve.full_s * 1e6:.0f} us until the pipeline is full, "
         f"{1 + curve.slope:.1f} times their bytes for small ones, fitted ({of}; {', '.join(curve.documents)})"

@@ -74,8 +74,10 @@ def sweep_of(group: CellGroup) -> FittedSweep | None:
     """Return what a group with enough sizes tells; None where they do not determine it."""
     if len(group.cells) < _LEAST_SIZES or group.cells[-1][0] < _LEAST_REACH_BYTES or group.algorithm is None:
         return None
-    within = groups_of(group.machine, group.nodes) == 1
-    return _within(group) if within else _between(group, group.algorithm)
+    if groups_of(group.machine, group.nodes) > 1:
+        return _between(group, group.algorithm)
+    # Of a ring within a node only the rate is fitted, and its largest cell tells that.
+    return None if group.algorithm == "ring" else _within(group)
 
 
 def _points(group: CellGroup) -> list[tuple[float, float]]:
