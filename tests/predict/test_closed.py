@@ -161,13 +161,21 @@ def test_few_documents_of_a_kind_are_drawn_towards_all_and_many_are_not() -> Non
     far = tuple(held(f"A{number}", (0.2,), scope="several nodes") for number in range(9))
     reaches = []
     for count in (1, 3, 30):
-        near = tuple(held(f"F{number}", (0.01,), "in family") for number in range(count))
+        near = tuple(held(f"F{number}", (0.03,), "in family") for number in range(count))
         reaches.append(reach_of((*near, *far), "large", "in family", "one node")[0])
     assert reaches == sorted(reaches, reverse=True)
     assert reaches[0] > 0.15
-    assert reaches[-1] < 0.05
+    assert reaches[-1] < 0.07
     with pytest.raises(CannotTellError, match="an interval cannot be told"):
         reach_of((), "large", "across", "one node")
+
+
+def test_documents_that_agree_by_chance_are_not_known_better_than_nodes_of_a_kind_differ() -> None:
+    by_chance, alike = (
+        reach_of(tuple(held(f"D{number}", (each,)) for number in range(9)), "large", "across", "one node")[0]
+        for each in (0.001, 0.03)
+    )
+    assert by_chance == pytest.approx(alike) == pytest.approx(0.03)
 
 
 def test_four_of_five_further_documents_are_inside_with_all_of_their_cells_and_nine_of_ten_cells() -> None:

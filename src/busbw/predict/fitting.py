@@ -32,7 +32,7 @@ from busbw.model.predict.prediction import (
 from busbw.predict.closed import own_part_of, own_s, predicted, scope_of
 from busbw.predict.intervals import band_of
 from busbw.predict.machines import RDMA, CannotTellError, groups_of
-from busbw.predict.rising import LARGEST_BYTES, TREES, Rise, rise_of
+from busbw.predict.rising import LARGEST_BYTES, TREES, Rise, rise_of, ways_of
 from busbw.predict.shifting import shift_of
 from busbw.predict.sweeps import CellGroup, FittedSweep, sweep_of
 from busbw.stats.distributions import line_through, median
@@ -155,12 +155,12 @@ def _own_parts(groups: Sequence[CellGroup]) -> Iterable[OwnPart]:
     A broadcast sends all along the same links and writes no part of its own.
     """
     rings = [group for group in groups if _is_within(group) and group.algorithm == "ring"]
-    chains = {(group.document, group.ranks): dict(group.cells) for group in rings if group.collective == "broadcast"}
+    chains = {(group.document, group.ranks): _times_s(group) for group in rings if group.collective == "broadcast"}
     found: dict[str, dict[str, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
     for group in rings:
-        link_Bps = chains.get((group.document, group.ranks), {})
+        chain_s = chains.get((group.document, group.ranks), {})
         if group.collective != "broadcast":
-            line = _own_line(group, link_Bps)
+            line = _own_line(group, chain_s)
             if line is not None:
                 found[group.collective][group.document].append(line)
     for collective, by in sorted(found.items()):
@@ -175,18 +175,25 @@ def _own_parts(groups: Sequence[CellGroup]) -> Iterable[OwnPart]:
         )
 
 
-def _own_line(group: CellGroup, link_Bps: dict[int, float]) -> tuple[float, float] | None:
+def _times_s(group: CellGroup) -> dict[int, float]:
+    """Return, by size, what a ring within a node takes beside its hops with Simple."""
+    hops_s = ways_of(group.machine, group.nodes, group.collective, "ring", 0.0)[-1].latency_s
+    return {size: group.factor * size / rate - hops_s for size, rate in group.cells}
+
+
+def _own_line(group: CellGroup, chain_s: dict[int, float]) -> tuple[float, float] | None:
     """Return the logarithm of what a byte of the own part costs at 1 GiB, and its slope by that of the size.
 
-    A time is as far off at each size, so a cell counts by the square of what the own part is of its time: where that is
-    little, what is left beside the links is mostly noise. None: too few sizes tell it.
+    `chain_s`: what a broadcast of as many ranks takes on the links. A time is as far off at each size, so a cell counts
+    by the square of what the own part is of its time: where that is little, the rest is mostly noise. None: too few
+    sizes tell it.
     """
     costs, weights = [], []
-    for size, rate in group.cells:
-        if size >= _OWN_BYTES and rate < link_Bps.get(size, 0.0):
-            cost = (1 / rate - 1 / link_Bps[size]) * group.ranks * group.factor
-            costs.append((math.log(size / _TELLING_BYTES), math.log(cost)))
-            weights.append((1 - rate / link_Bps[size]) ** 2)
+    for size, time_s in _times_s(group).items():
+        own_s = time_s - group.factor * chain_s.get(size, math.inf)
+        if size >= _OWN_BYTES and own_s > 0.0:
+            costs.append((math.log(size / _TELLING_BYTES), math.log(own_s * group.ranks / size)))
+            weights.append((own_s / time_s) ** 2)
     line = line_through(costs, weights) if len(costs) >= _LEAST_OWN else None
     return (line.at(0.0), line.slope) if line is not None else None
 

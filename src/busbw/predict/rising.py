@@ -1,14 +1,13 @@
 """How the time of a call rises with its size, before and after the pipeline is full.
 
-T = a + w + F, w = f S/B, and F what fills: 1/F = 1/K + 1/(s w). A pipeline takes K until it is full, whatever the size;
-of a call that is less than it holds no stage overlaps another, so it takes s times its bytes.
-Within a node K and s are of sweeps, and a is of sweeps or of NCCL's cost model.
-Between nodes: the least, over NCCL's protocols, of hops + w / e. e is the part of the bytes that is data: 4 of 8 in
-LL, 120 of 128 in LL128. Hops inside a node take what NCCL's cost model counts for them; one over the network takes that
-and what the network adds (fitted, and nothing for InfiniBand, for which NCCL's numbers were made). Rings fill in their
-steps. A tree fills as F = d h: d is the time of a byte through all stages, up and down (log2 N between nodes, each at
-the rate of the whole; and within a node a chain of its GPUs, or its switch), and h the bytes on their way,
-1/h = 1/(c R) + 1/S, with R a chunk of each channel and c fitted, near 1.
+T = a + w / e + F, w = f S/B. a is hops, e the part of the bytes that is data: 4 of 8 in LL, 120 of 128 in LL128; of
+NCCL's protocols the one that takes least counts. Hops inside a node take what NCCL's cost model counts for them; one
+over the network takes that and what the network adds (fitted, and nothing for InfiniBand, for which NCCL's numbers were
+made). F is what fills. Rings fill in their steps. A tree fills as F = d h: d is the time of a byte through all stages,
+up and down (log2 N between nodes, each at the rate of the whole; and within a node a chain of its GPUs, or its switch),
+and h the bytes on their way, 1/h = 1/(c R) + 1/S, with R a chunk of each channel and c fitted, near 1.
+NVLS has one protocol; its a and F are of sweeps, 1/F = 1/K + 1/(s w): its pipeline takes K until it is full, whatever
+the size, and of a call that is less than it holds no stage overlaps another, so it takes s times its bytes.
 """
 
 import math
@@ -22,6 +21,7 @@ from busbw.predict.machines import RDMA, CannotTellError, MachineClass, groups_o
 # Bandwidths of very large messages are those of this size.
 LARGEST_BYTES = 2**34
 TREES = frozenset({"tree", "nvlstree"})
+_ROOTED = frozenset({"broadcast", "reduce"})
 # What of the bytes is data: LL has a flag of four bytes behind four bytes of data, LL128 one of 8 in 128.
 _DATA = (0.5, 0.9375, 1.0)
 _PROTOCOLS = ("LL", "LL128", "Simple")
@@ -39,7 +39,9 @@ _NVLS_CHANNELS = 16
 _LEAST_LEFT = 0.5
 
 
-_RING_WORDS = "rise with size: the least over LL, LL128 and Simple, with hops as NCCL's cost model counts them, not fitted"
+_RING_WORDS = (
+    "rise with size: the least over LL, LL128 and Simple, with hops as NCCL's cost model counts them, not fitted"
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -212,10 +214,12 @@ def ways_of(
     around = (2 if collective == "all_reduce" else 1) * (gpus * nodes - 1)
     # PAT is of one GPU a node.
     within = 2 * (gpus - 1) if as_tree else 0 if algorithm == "pat" else around - hops
+    # Along a chain within a node NCCL counts one hop; with Simple each rank waits for what has arrived whole.
+    counted = (1, 1, within) if collective in _ROOTED and hops == 0 else (within,) * len(_PROTOCOLS)
     return tuple(
         ProtocolTime(
             protocol=name,
-            latency_s=1e-6 * (base[place] + within * hop[place] + hops * net[place]) + hops * extra_s,
+            latency_s=1e-6 * (base[place] + counted[place] * hop[place] + hops * net[place]) + hops * extra_s,
             data=_DATA[place],
         )
         for place, name in enumerate(_PROTOCOLS)

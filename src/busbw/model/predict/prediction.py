@@ -29,13 +29,13 @@ class LinkShare(Value, frozen=True, kw_only=True):
 
 
 class RiseCurve(Value, frozen=True, kw_only=True):
-    """How one call within a node rises with its size: T = latency + w + F, w = f S/B, 1/F = 1/full + 1/(slope w).
+    """How a call by a switch that adds rises with its size: T = latency + w + F, w = f S/B, 1/F = 1/full + 1/(slope w).
 
     Large messages take `full` to fill the pipeline; small ones `slope` times their bytes, as no stage overlaps another.
     """
 
-    # As `chain` for rooted collectives; None: any.
-    algorithm: str | None = None
+    algorithm: str
+    # None: whatever they are.
     generation: str | None = None
     latency_s: float
     full_s: float
