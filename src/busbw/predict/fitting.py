@@ -103,7 +103,8 @@ def _curves(sweeps: Sequence[FittedSweep]) -> Iterable[RiseCurve]:
         yield RiseCurve(
             algorithm=algorithm,
             generation=generation,
-            latency_s=_significant(_middle([member.latency_s for member in members])),
+            # Of a ring hops are NCCL's.
+            latency_s=_significant(_middle([member.latency_s for member in members])) if algorithm != "ring" else 0.0,
             full_s=_significant(_middle([member.full_s for member in members])),
             slope=_significant(_middle([member.slope for member in members])),
             documents=_documents(member.group for member in members),

@@ -3,11 +3,13 @@
 T = a + w / e + F, w = f S/B. a is hops, e the part of the bytes that is data: 4 of 8 in LL, 120 of 128 in LL128; of
 NCCL's protocols the one that takes least counts. Hops inside a node take what NCCL's cost model counts for them; one
 over the network takes that and what the network adds (fitted, and nothing for InfiniBand, for which NCCL's numbers were
-made). F is what fills. Rings fill in their steps. A tree fills as F = d h: d is the time of a byte through all stages,
-up and down (log2 N between nodes, each at the rate of the whole; and within a node a chain of its GPUs, or its switch),
-and h the bytes on their way, 1/h = 1/(c R) + 1/S, with R a chunk of each channel and c fitted, near 1.
-NVLS has one protocol; its a and F are of sweeps, 1/F = 1/K + 1/(s w): its pipeline takes K until it is full, whatever
-the size, and of a call that is less than it holds no stage overlaps another, so it takes s times its bytes.
+made). F is what fills. Rings over nodes fill in their steps. A tree fills as F = d h: d is the time of a byte through
+all stages, up and down (log2 N between nodes, each at the rate of the whole; and within a node a chain of its GPUs, or
+its switch), and h the bytes on their way, 1/h = 1/(c R) + 1/S, with R a chunk of each channel and c fitted, near 1.
+Within a node 1/F = 1/K + 1/(s w): a pipeline takes K until it is full, whatever the size, and of a call that is less
+than it holds no stage overlaps another, so it takes s times its bytes. NVLS has one protocol; its a, K and s are of
+sweeps. Of a ring only Simple fills, which waits for whole parts where LL and LL128 go on with what has arrived: s is 1,
+the part that is being written where the next rank cannot have it, and K is of sweeps.
 """
 
 import math
@@ -24,6 +26,7 @@ TREES = frozenset({"tree", "nvlstree"})
 _ROOTED = frozenset({"broadcast", "reduce"})
 # What of the bytes is data: LL has a flag of four bytes behind four bytes of data, LL128 one of 8 in 128.
 _DATA = (0.5, 0.9375, 1.0)
+_FLAGGED = frozenset({"LL", "LL128"})
 _PROTOCOLS = ("LL", "LL128", "Simple")
 # NCCL's cost model was made for this network.
 _MODELLED = "InfiniBand"
@@ -37,11 +40,6 @@ _CHANNELS = 2
 _NVLS_CHANNELS = 16
 # A pipeline that is not full costs at most as much again as the bytes themselves.
 _LEAST_LEFT = 0.5
-
-
-_RING_WORDS = (
-    "rise with size: the least over LL, LL128 and Simple, with hops as NCCL's cost model counts them, not fitted"
-)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -99,8 +97,11 @@ class Rise:
     def parts(self, factor: float, size_bytes: float, whole_Bps: float) -> Parts:
         """Return what a call of a size takes, `whole_Bps` being the bus bandwidth of endless messages."""
         wire_s = factor * size_bytes / whole_Bps
-        way = min(self.ways, key=lambda way: way.latency_s + wire_s / way.data)
-        filling_s = 1 / (1 / self.full_s + 1 / (self.slope * wire_s)) if self.full_s and self.slope else 0.0
+        full_s = 1 / (1 / self.full_s + 1 / (self.slope * wire_s)) if self.full_s and self.slope else 0.0
+        # With flags a rank goes on with what has arrived: only with Simple it waits for whole parts.
+        fills = {way: 0.0 if way.protocol in _FLAGGED else full_s for way in self.ways}
+        way = min(self.ways, key=lambda way: way.latency_s + wire_s / way.data + fills[way])
+        filling_s = fills[way]
         if self.stages is not None:
             filling_s += self.stages.filling_s(size_bytes, whole_Bps / factor)
         return Parts(latency_s=way.latency_s, wire_s=wire_s, flags_s=wire_s * (1 / way.data - 1), filling_s=filling_s)
@@ -227,11 +228,10 @@ def ways_of(
 
 
 def _within(machine: MachineClass, nodes: int, collective: str, algorithm: str, constants: PredictorConstants) -> Rise:
-    if algorithm == "ring":
-        return Rise(ways=ways_of(machine, nodes, collective, algorithm, 0.0), words=(_RING_WORDS,))
     curve = curve_of(machine, algorithm, constants)
+    one = ProtocolTime(protocol="", latency_s=curve.latency_s, data=1.0)
     return Rise(
-        ways=(ProtocolTime(protocol="", latency_s=curve.latency_s, data=1.0),),
+        ways=ways_of(machine, nodes, collective, algorithm, 0.0) if algorithm == "ring" else (one,),
         full_s=curve.full_s,
         slope=curve.slope,
         words=(_curve_words(curve),),
@@ -251,7 +251,8 @@ def curve_of(machine: MachineClass, algorithm: str, constants: PredictorConstant
 
 def _curve_words(curve: RiseCurve) -> str:
     of = " ".join(each for each in (curve.algorithm, curve.generation) if each is not None)
+    hops = f"{curve.latency_s * 1e6:.0f} us" if curve.latency_s else "hops as NCCL's cost model counts them"
     return (
-        f"rise with size: {curve.latency_s * 1e6:.0f} us, {curve.full_s * 1e6:.0f} us until the pipeline is full, "
+        f"rise with size: {hops}, {curve.full_s * 1e6:.0f} us until the pipeline is full, "
         f"{1 + curve.slope:.1f} times their bytes for small ones, fitted ({of}; {', '.join(curve.documents)})"
     )

@@ -29,7 +29,7 @@ class LinkShare(Value, frozen=True, kw_only=True):
 
 
 class RiseCurve(Value, frozen=True, kw_only=True):
-    """How a call by a switch that adds rises with its size: T = latency + w + F, w = f S/B, 1/F = 1/full + 1/(slope w).
+    """How a call within a node rises with its size: T = latency + w + F, w = f S/B, 1/F = 1/full + 1/(slope w).
 
     Large messages take `full` to fill the pipeline; small ones `slope` times their bytes, as no stage overlaps another.
     """
@@ -37,6 +37,7 @@ class RiseCurve(Value, frozen=True, kw_only=True):
     algorithm: str
     # None: whatever they are.
     generation: str | None = None
+    # 0: that of NCCL's protocols, of which only Simple fills.
     latency_s: float
     full_s: float
     slope: float
