@@ -17,7 +17,7 @@ from pathlib import Path
 from busbw.base.units import format_size
 from busbw.facts.platforms import all_platforms
 from busbw.model.platform import Platform
-from busbw.model.predict.prediction import Band, PredictorConstants, Scope
+from busbw.model.predict.prediction import Band, HeldOut, PredictedCall, PredictorConstants, Scope
 from busbw.predict.cells import read_cells
 from busbw.predict.closed import scope_of
 from busbw.predict.fitting import (
@@ -136,28 +136,30 @@ def table(residuals: Sequence[Residual], constants: PredictorConstants) -> str:
     bands: tuple[Band, ...] = ("large", "middle", "small")
     for band in bands:
         for (_, document), rows in sorted(item for item in by.items() if item[0][0] == band):
-            told = [row.call for row in rows if row.call is not None]
-            scopes = [scope_of(row.group.machine, row.group.nodes) for row in rows if row.call is not None]
-            measured = [row.measured_Bps for row in rows if row.call is not None]
+            told = [row for row in rows if row.call is not None]
             if not told:
                 lines.append(f"| {band} | {document} | | {len(rows)} | 0 | | | | |")
                 continue
-            errors = sorted(abs(row.log_ratio) for row in rows if row.log_ratio is not None)
-            kinship = told[0].kinship
+            errors = sorted(abs(row.log_ratio) for row in told if row.log_ratio is not None)
             block = next((block for block in NEIGHBOURS if document in block), (document,))
             others = [each for each in constants.left_out if each.document not in block]
-            reaches = [
-                reach_of(others, band, call.kinship, scope)[0] * call.widened
-                for call, scope in zip(told, scopes, strict=True)
-            ]
-            pairs = zip(told, measured, reaches, strict=True)
-            inside = sum(abs(math.log(call.busbw_Bps / rate)) <= reach for call, rate, reach in pairs)
-            reach = median(sorted(reaches))
+            ends = [_ends(row, row.call, others, band) for row in told if row.call is not None]
+            inside = sum(-up <= (row.log_ratio or 0.0) <= down for row, (down, up) in zip(told, ends, strict=True))
+            half = median(sorted((down + up) / 2 for down, up in ends))
+            kinship = told[0].call.kinship if told[0].call is not None else ""
             cells = f"{len(rows)} | {len(told)} | {100 * median(errors):.1f} % | {100 * errors[-1]:.1f} %"
             lines.append(
-                f"| {band} | {document} | {kinship} | {cells} | {inside} | {100 * (math.exp(reach) - 1):.0f} % |"
+                f"| {band} | {document} | {kinship} | {cells} | {inside} | {100 * (math.exp(half) - 1):.0f} % |"
             )
     return "\n".join(lines)
+
+
+def _ends(row: Residual, call: PredictedCall, others: Sequence[HeldOut], band: Band) -> tuple[float, float]:
+    """Return how far the interval reaches down and up on the logarithm, as `busbw predict` would print it."""
+    reach = reach_of(others, band, call.kinship, scope_of(row.group.machine, row.group.nodes))[0] * call.widened
+    # The call itself has the slower mode of rings, and the bound that cuts the interval.
+    down = max(reach, math.log(call.busbw_Bps / call.low_Bps))
+    return down, min(down, math.log(call.bound_Bps / call.busbw_Bps))
 
 
 def calibrated_table(constants: PredictorConstants) -> str:
