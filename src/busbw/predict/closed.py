@@ -24,7 +24,7 @@ from busbw.model.predict.prediction import (
     PredictorConstants,
     Scope,
 )
-from busbw.predict.intervals import band_of, bands_words, reach_of
+from busbw.predict.intervals import band_of, bands_words, reach_of, stretch_of
 from busbw.predict.machines import RDMA, CannotTellError, MachineClass, groups_of
 from busbw.predict.nccl_table import BLACKWELL
 from busbw.predict.rising import LARGEST_BYTES, TREES, rise_of
@@ -152,6 +152,7 @@ def _call(
     kinship = kinship_of(machine, share)
     band = band_of(size_bytes)
     scatter, words = reach_of(constants.left_out, band, kinship, scope_of(machine, nodes))
+    scatter *= stretch_of((parts.latency_s + parts.filling_s) / time_s)
     reach = scatter
     if bound.algorithm == "ring" and share.part == "nic" and share.share > _SLOW_RING:
         reach = max(reach, math.log(share.share / _SLOW_RING))

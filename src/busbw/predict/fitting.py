@@ -30,7 +30,7 @@ from busbw.model.predict.prediction import (
     Scope,
 )
 from busbw.predict.closed import own_part_of, own_s, predicted, scope_of
-from busbw.predict.intervals import band_of
+from busbw.predict.intervals import band_of, stretch_of
 from busbw.predict.machines import RDMA, CannotTellError, groups_of
 from busbw.predict.rising import LARGEST_BYTES, TREES, Rise, rise_of, ways_of
 from busbw.predict.shifting import shift_of
@@ -56,7 +56,7 @@ _MOST_OWN = 0.5
 _FARTHEST = 1.05
 _QUANTILES = 10
 # Of a sweep the cell nearest to this size calibrates the others of its band.
-_CALIBRATING_BYTES: dict[Band, int] = {"large": 2**32, "middle": 2**28, "small": 2**16}
+CALIBRATING_BYTES: dict[Band, int] = {"large": 2**32, "middle": 2**28, "small": 2**16}
 _NONE = PredictorConstants(most_nodes={}, share=(), curve=(), hop=(), own=(), left_out=())
 
 
@@ -411,10 +411,14 @@ def with_intervals(constants: PredictorConstants, residuals: Sequence[Residual])
         if call is not None and ratio is not None and residual.group.is_fitted:
             scope = scope_of(residual.group.machine, residual.group.nodes)
             document = residual.group.document
-            by[band_of(residual.size_bytes), call.kinship, scope, document].append(abs(ratio) / call.widened)
-    for band, size_bytes in _CALIBRATING_BYTES.items():
-        for group, left in calibrated_by(residuals, size_bytes, band):
-            by[band, "calibrated", scope_of(group.machine, group.nodes), group.document].append(left)
+            left = abs(ratio) / call.widened / stretch_of(call.loose)
+            by[band_of(residual.size_bytes), call.kinship, scope, document].append(left)
+    for band, size_bytes in CALIBRATING_BYTES.items():
+        for residual, left in calibrated_by(residuals, size_bytes, band):
+            group, call = residual.group, residual.call
+            if call is not None:
+                scope = scope_of(group.machine, group.nodes)
+                by[band, "calibrated", scope, group.document].append(left / stretch_of(call.loose))
     rows = tuple(
         HeldOut(
             band=band,
@@ -428,7 +432,7 @@ def with_intervals(constants: PredictorConstants, residuals: Sequence[Residual])
     return structs.replace(constants, left_out=rows)
 
 
-def calibrated_by(residuals: Sequence[Residual], size_bytes: int, band: Band) -> Iterable[tuple[CellGroup, float]]:
+def calibrated_by(residuals: Sequence[Residual], size_bytes: int, band: Band) -> Iterable[tuple[Residual, float]]:
     """Yield what is left of each other cell of a band once the one of its sweep that is nearest to a size is known."""
     sweeps: dict[int, list[tuple[Residual, PredictedCall, float]]] = defaultdict(list)
     for residual in residuals:
@@ -438,7 +442,7 @@ def calibrated_by(residuals: Sequence[Residual], size_bytes: int, band: Band) ->
         known = min(cells, key=lambda cell: abs(math.log(cell[0].size_bytes / size_bytes)))
         for residual, call, off in cells:
             if residual is not known[0] and band_of(residual.size_bytes) == band:
-                yield residual.group, abs(off - shift_of(call, [known[1:]]))
+                yield residual, abs(off - shift_of(call, [known[1:]]))
 
 
 def _quantiles(values: Sequence[float]) -> tuple[float, ...]:

@@ -76,7 +76,7 @@ class OwnPart(Value, frozen=True, kw_only=True):
 
 
 class HeldOut(Value, frozen=True, kw_only=True):
-    """What is left of cells whose document was left out of the fit: |ln(predicted / measured)|, less what widens it."""
+    """What is left of cells whose document was left out: |ln(predicted / measured)|, less what widens it."""
 
     band: Band
     kinship: Kinship
@@ -136,6 +136,11 @@ class PredictedCall(Value, frozen=True, kw_only=True):
     # The constants, each fitted, and their documents.
     basis: tuple[str, ...]
     documents: tuple[str, ...]
+
+    @property
+    def loose(self) -> float:
+        """Return the share of the time that is hops and what fills."""
+        return (self.latency_s + self.filling_s) / self.time_s
 
     @property
     def mostly(self) -> str:
