@@ -17,10 +17,11 @@ from pathlib import Path
 from busbw.base.units import format_size
 from busbw.facts.platforms import all_platforms
 from busbw.model.platform import Platform
-from busbw.model.predict.prediction import Band, PredictorConstants, Scope
+from busbw.model.predict.prediction import Band, HeldOut, PredictedCall, PredictorConstants, Scope
 from busbw.predict.cells import read_cells
 from busbw.predict.closed import scope_of
 from busbw.predict.fitting import (
+    CALIBRATING_BYTES,
     NEIGHBOURS,
     Residual,
     calibrated_by,
@@ -28,7 +29,7 @@ from busbw.predict.fitting import (
     left_out_residuals,
     with_intervals,
 )
-from busbw.predict.intervals import band_of, reach_of
+from busbw.predict.intervals import band_of, reach_of, stretch_of
 from busbw.predict.machines import MachineClass, machine_of
 from busbw.predict.sweeps import CellGroup
 from busbw.stats.distributions import median
@@ -136,31 +137,34 @@ def table(residuals: Sequence[Residual], constants: PredictorConstants) -> str:
     bands: tuple[Band, ...] = ("large", "middle", "small")
     for band in bands:
         for (_, document), rows in sorted(item for item in by.items() if item[0][0] == band):
-            told = [row.call for row in rows if row.call is not None]
-            scopes = [scope_of(row.group.machine, row.group.nodes) for row in rows if row.call is not None]
-            measured = [row.measured_Bps for row in rows if row.call is not None]
+            told = [row for row in rows if row.call is not None]
             if not told:
                 lines.append(f"| {band} | {document} | | {len(rows)} | 0 | | | | |")
                 continue
-            errors = sorted(abs(row.log_ratio) for row in rows if row.log_ratio is not None)
-            kinship = told[0].kinship
+            errors = sorted(abs(row.log_ratio) for row in told if row.log_ratio is not None)
             block = next((block for block in NEIGHBOURS if document in block), (document,))
             others = [each for each in constants.left_out if each.document not in block]
-            reaches = [
-                reach_of(others, band, call.kinship, scope)[0] * call.widened
-                for call, scope in zip(told, scopes, strict=True)
-            ]
-            pairs = zip(told, measured, reaches, strict=True)
-            inside = sum(abs(math.log(call.busbw_Bps / rate)) <= reach for call, rate, reach in pairs)
-            reach = median(sorted(reaches))
+            ends = [_ends(row, row.call, others, band) for row in told if row.call is not None]
+            inside = sum(-up <= (row.log_ratio or 0.0) <= down for row, (down, up) in zip(told, ends, strict=True))
+            half = median(sorted((down + up) / 2 for down, up in ends))
+            kinship = told[0].call.kinship if told[0].call is not None else ""
             cells = f"{len(rows)} | {len(told)} | {100 * median(errors):.1f} % | {100 * errors[-1]:.1f} %"
             lines.append(
-                f"| {band} | {document} | {kinship} | {cells} | {inside} | {100 * (math.exp(reach) - 1):.0f} % |"
+                f"| {band} | {document} | {kinship} | {cells} | {inside} | {100 * (math.exp(half) - 1):.0f} % |"
             )
     return "\n".join(lines)
 
 
-def calibrated_table(constants: PredictorConstants) -> str:
+def _ends(row: Residual, call: PredictedCall, others: Sequence[HeldOut], band: Band) -> tuple[float, float]:
+    """Return how far the interval reaches down and up on the logarithm, as `busbw predict` would print it."""
+    reach = reach_of(others, band, call.kinship, scope_of(row.group.machine, row.group.nodes))[0]
+    reach *= call.widened * stretch_of(call.loose)
+    # The call itself has the slower mode of rings, and the bound that cuts the interval.
+    down = max(reach, math.log(call.busbw_Bps / call.low_Bps))
+    return down, min(down, math.log(call.bound_Bps / call.busbw_Bps))
+
+
+def calibrated_table(residuals: Sequence[Residual], constants: PredictorConstants) -> str:
     """Return what is left once a cell of a sweep's band is known, as Markdown: a row a band and scope."""
     lines = ["| band | scope | documents | median e | half-width |", "|" + "---|" * 5]
     bands: tuple[Band, ...] = ("large", "middle", "small")
@@ -170,7 +174,14 @@ def calibrated_table(constants: PredictorConstants) -> str:
         if not rows:
             continue
         reach = reach_of(constants.left_out, band, "calibrated", scope)[0]
-        middle = median(sorted(median(row.residuals) for row in rows))
+        by: dict[str, list[tuple[float, float]]] = defaultdict(list)
+        for residual, left in calibrated_by(residuals, CALIBRATING_BYTES[band], band):
+            if residual.call is not None and scope_of(residual.group.machine, residual.group.nodes) == scope:
+                by[residual.group.document].append((left, stretch_of(residual.call.loose)))
+        middle, stretch = (
+            median(sorted(median(sorted(cell[place] for cell in cells)) for cells in by.values())) for place in (0, 1)
+        )
+        reach *= stretch
         half_width = f"{100 * (math.exp(reach) - 1):.0f} %"
         lines.append(f"| {band} | {scope} | {len(rows)} | {100 * middle:.1f} % | {half_width} |")
     return "\n".join(lines)
@@ -181,8 +192,8 @@ def sizes_table(residuals: Sequence[Residual]) -> str:
     lines = ["| known | documents | median e | worst document |", "|" + "---|" * 4]
     for size_bytes in (2**20, 2**24, 2**26, 2**28, 2**30):
         by: dict[str, list[float]] = defaultdict(list)
-        for group, left in calibrated_by(residuals, size_bytes, "middle"):
-            by[group.document].append(left)
+        for residual, left in calibrated_by(residuals, size_bytes, "middle"):
+            by[residual.group.document].append(left)
         middles = sorted((median(sorted(values)), document) for document, values in by.items())
         middle = median([value for value, _ in middles])
         worst, document = middles[-1]
@@ -200,7 +211,7 @@ def main() -> None:
     constants, residuals = calibrated()
     print(written(constants))
     print(table(residuals, constants))
-    print(calibrated_table(constants))
+    print(calibrated_table(residuals, constants))
     print(sizes_table(residuals))
     if asked.write:
         CONSTANTS.write_text(written(constants))

@@ -15,7 +15,7 @@ from busbw.facts.platforms import all_platforms
 from busbw.facts.predictor import predictor_constants
 from busbw.model.predict.prediction import HeldOut, Kinship, PredictedCall, Scope
 from busbw.predict.closed import predicted, share_of
-from busbw.predict.intervals import reach_of
+from busbw.predict.intervals import reach_of, stretch_of
 from busbw.predict.machines import CannotTellError, MachineClass, machine_of
 
 TOLD = ("azure-nd-h100-v5", "aws-p5", "aws-p4de", "gcp-a3-ultra", "gcp-a3-mega", "isambard-ai-phase2", "aws-p6-b200")
@@ -142,7 +142,8 @@ def test_beyond_twice_the_nodes_that_were_seen_the_interval_grows_and_says_so() 
     assert not near.extrapolated
     assert far.widened == 1.5
     assert "beyond twice the 16" in far.extrapolated[0]
-    assert math.log(far.busbw_Bps / far.low_Bps) == pytest.approx(1.5 * math.log(near.busbw_Bps / near.low_Bps))
+    grown = math.log(far.busbw_Bps / far.low_Bps) / math.log(near.busbw_Bps / near.low_Bps)
+    assert grown == pytest.approx(1.5 * stretch_of(far.loose) / stretch_of(near.loose))
 
 
 def held(
@@ -161,13 +162,45 @@ def test_few_documents_of_a_kind_are_drawn_towards_all_and_many_are_not() -> Non
     far = tuple(held(f"A{number}", (0.2,), scope="several nodes") for number in range(9))
     reaches = []
     for count in (1, 3, 30):
-        near = tuple(held(f"F{number}", (0.01,), "in family") for number in range(count))
+        near = tuple(held(f"F{number}", (0.03,), "in family") for number in range(count))
         reaches.append(reach_of((*near, *far), "large", "in family", "one node")[0])
     assert reaches == sorted(reaches, reverse=True)
     assert reaches[0] > 0.15
-    assert reaches[-1] < 0.05
+    assert reaches[-1] < 0.07
     with pytest.raises(CannotTellError, match="an interval cannot be told"):
         reach_of((), "large", "across", "one node")
+
+
+def test_an_interval_reaches_farther_where_hops_are_more_of_a_call() -> None:
+    assert stretch_of(0.0) == 1.0
+    assert stretch_of(0.5) == pytest.approx(2**0.5)
+    hops, rate = (first("aws-p5", 2, size, "nvlstree") for size in (2**20, 2**29))
+    assert hops.busbw_Bps / hops.low_Bps > 1.5 * rate.busbw_Bps / rate.low_Bps
+
+
+def test_a_rack_is_told_by_gpus_of_its_kind_before_others_and_wider() -> None:
+    """A constant of the rack itself, or else those of nodes with its GPUs."""
+    known = predictor_constants()
+    without = structs.replace(
+        known,
+        share=tuple(row for row in known.share if row.generation != "blackwell rack"),
+        curve=tuple(row for row in known.curve if row.generation != "blackwell rack"),
+    )
+    asked = {"nodes": 18, "collective": "all_reduce", "size_bytes": 2**33, "algorithm": "nvls"}
+    own, kin = (predicted(machine("gb200-nvl72"), **asked, constants=each)[0] for each in (known, without))
+    assert (own.kinship, kin.kinship) == ("in family", "across")
+    assert kin.share == next(
+        row.share for row in known.share if (row.algorithm, row.generation) == ("nvls", "blackwell")
+    )
+    assert kin.widened == 1.5
+
+
+def test_documents_that_agree_by_chance_are_not_known_better_than_nodes_of_a_kind_differ() -> None:
+    by_chance, alike = (
+        reach_of(tuple(held(f"D{number}", (each,)) for number in range(9)), "large", "across", "one node")[0]
+        for each in (0.001, 0.03)
+    )
+    assert by_chance == pytest.approx(alike) == pytest.approx(0.03)
 
 
 def test_four_of_five_further_documents_are_inside_with_all_of_their_cells_and_nine_of_ten_cells() -> None:

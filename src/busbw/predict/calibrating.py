@@ -15,7 +15,7 @@ from busbw.base.text import counted
 from busbw.base.units import format_rate, format_size
 from busbw.model.predict.prediction import HeldOut, PredictedCall
 from busbw.predict.closed import predicted, scope_of
-from busbw.predict.intervals import band_of, bands_words, reach_of
+from busbw.predict.intervals import band_of, bands_words, reach_of, stretch_of
 from busbw.predict.machines import CannotTellError, MachineClass
 from busbw.predict.shifting import shift_of
 from busbw.predict.sweeps import CellGroup
@@ -157,6 +157,7 @@ def calibrated(call: PredictedCall, points: Sequence[CalibrationPoint], left_out
     if own:
         band = band_of(call.size_bytes)
         calibrated_reach, from_words = reach_of(left_out, band, "calibrated", scope_of(own[0].machine, call.nodes))
+        calibrated_reach *= stretch_of(call.loose)
         # A cell of the machine itself never makes it wider.
         words = f"{bands_words(band)}: {from_words}" if calibrated_reach < reach else call.interval_words
         reach = min(reach, calibrated_reach)

@@ -24,7 +24,7 @@ from busbw.model.predict.prediction import (
     PredictorConstants,
     Scope,
 )
-from busbw.predict.intervals import band_of, bands_words, reach_of
+from busbw.predict.intervals import band_of, bands_words, reach_of, stretch_of
 from busbw.predict.machines import RDMA, CannotTellError, MachineClass, groups_of
 from busbw.predict.nccl_table import BLACKWELL
 from busbw.predict.rising import LARGEST_BYTES, TREES, rise_of
@@ -152,6 +152,7 @@ def _call(
     kinship = kinship_of(machine, share)
     band = band_of(size_bytes)
     scatter, words = reach_of(constants.left_out, band, kinship, scope_of(machine, nodes))
+    scatter *= stretch_of((parts.latency_s + parts.filling_s) / time_s)
     reach = scatter
     if bound.algorithm == "ring" and share.part == "nic" and share.share > _SLOW_RING:
         reach = max(reach, math.log(share.share / _SLOW_RING))
@@ -282,26 +283,26 @@ def share_of(machine: MachineClass, part: str, algorithm: str, constants: Predic
     if part == "slot":
         return None
     alike = "tree" if kind == "nic" and algorithm in TREES else algorithm
-    ladder: list[tuple[str, str | None, str | None]] = [(alike, machine.generation, None)]
+    ladder: list[tuple[str, str | None, str | None]] = [(alike, each, None) for each in machine.generations]
     if algorithm == "nvlstree":
         # Within a node its switch adds as it does in one alone.
-        ladder.append(("nvls", machine.generation, None))
+        ladder += [("nvls", each, None) for each in machine.generations]
     ladder.append((alike, None, None))
     if algorithm == "tree":
         # Within a node it is a chain of its GPUs, over the links that a ring takes.
-        ladder += [("ring", machine.generation, None), ("ring", None, None)]
+        ladder += [("ring", each, None) for each in (*machine.generations, None)]
     if kind == "nic":
         if machine.fabric is None:
             return None
         ladder = [
             (alike, machine.generation, machine.fabric),
-            (alike, None, machine.fabric),
+            ("any", machine.generation, machine.fabric),
             ("any", None, machine.fabric),
         ]
         if machine.fabric in RDMA:
             # Nodes of one generation have NICs and slots of one generation too.
-            ladder += [(each, machine.generation, None) for each in (alike, "any") if machine.generation is not None]
-            ladder += [(alike, None, None), ("any", None, None)]
+            ladder += [("any", machine.generation, None)] if machine.generation is not None else []
+            ladder += [("any", None, None)]
     found = (_share(constants, kind, *wanted) for wanted in ladder)
     return next((share for share in found if share is not None), None)
 
@@ -321,7 +322,7 @@ def _share(
 
 def kinship_of(machine: MachineClass, share: LinkShare) -> Kinship:
     """Return whether the constant that counts most is of such machines."""
-    own = share.generation == machine.generation and share.generation is not None
+    own = share.generation == machine.generation and share.generation is not None and share.algorithm != "any"
     return "in family" if own and (share.part == "nvlink" or share.fabric == machine.fabric) else "across"
 
 
@@ -330,7 +331,7 @@ def _extrapolated(
 ) -> tuple[float, tuple[str, ...]]:
     """Return by how much the interval grows, and why."""
     if groups_of(machine, nodes) == 1:
-        if share.generation is None:
+        if share.generation is None or share.generation != machine.generation:
             return _OTHER_TIMES, (
                 f"no measurement of such GPUs is published: those of others, interval x {_OTHER_TIMES:g}",
             )

@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import combinations
 
 from msgspec import structs
 
@@ -31,12 +30,12 @@ from busbw.model.predict.prediction import (
     Scope,
 )
 from busbw.predict.closed import own_part_of, own_s, predicted, scope_of
-from busbw.predict.intervals import band_of
+from busbw.predict.intervals import band_of, stretch_of
 from busbw.predict.machines import RDMA, CannotTellError, groups_of
-from busbw.predict.rising import LARGEST_BYTES, TREES, Rise, curve_algorithm, rise_of
+from busbw.predict.rising import LARGEST_BYTES, TREES, Rise, rise_of, ways_of
 from busbw.predict.shifting import shift_of
 from busbw.predict.sweeps import CellGroup, FittedSweep, sweep_of
-from busbw.stats.distributions import median
+from busbw.stats.distributions import line_through, median
 
 # Neighbours are of the same machines; W1 and W2 are the write-ups on Azure and Isambard, M1 and M2 own measurements of
 # four and of two H200.
@@ -57,7 +56,7 @@ _MOST_OWN = 0.5
 _FARTHEST = 1.05
 _QUANTILES = 10
 # Of a sweep the cell nearest to this size calibrates the others of its band.
-_CALIBRATING_BYTES: dict[Band, int] = {"large": 2**32, "middle": 2**28, "small": 2**16}
+CALIBRATING_BYTES: dict[Band, int] = {"large": 2**32, "middle": 2**28, "small": 2**16}
 _NONE = PredictorConstants(most_nodes={}, share=(), curve=(), hop=(), own=(), left_out=())
 
 
@@ -94,18 +93,18 @@ def _is_within(group: CellGroup) -> bool:
 
 def _curves(sweeps: Sequence[FittedSweep]) -> Iterable[RiseCurve]:
     """Yield a curve for each class of machines within a node."""
-    classes: dict[tuple[str | None, str | None], list[FittedSweep]] = defaultdict(list)
+    classes: dict[tuple[str, str | None], list[FittedSweep]] = defaultdict(list)
     for sweep in sweeps:
         group = sweep.group
         if _is_within(group) and group.algorithm is not None:
-            alike, generation = curve_algorithm(group.collective, group.algorithm), group.machine.generation
-            for key in dict.fromkeys(((alike, generation), (alike, None), (None, generation), (None, None))):
-                classes[key].append(sweep)
+            for generation in dict.fromkeys((group.machine.generation, None)):
+                classes[group.algorithm, generation].append(sweep)
     for (algorithm, generation), members in sorted(classes.items(), key=lambda each: str(each[0])):
         yield RiseCurve(
             algorithm=algorithm,
             generation=generation,
-            latency_s=_significant(_middle([member.latency_s for member in members])),
+            # Of a ring hops are NCCL's.
+            latency_s=_significant(_middle([member.latency_s for member in members])) if algorithm != "ring" else 0.0,
             full_s=_significant(_middle([member.full_s for member in members])),
             slope=_significant(_middle([member.slope for member in members])),
             documents=_documents(member.group for member in members),
@@ -157,12 +156,12 @@ def _own_parts(groups: Sequence[CellGroup]) -> Iterable[OwnPart]:
     A broadcast sends all along the same links and writes no part of its own.
     """
     rings = [group for group in groups if _is_within(group) and group.algorithm == "ring"]
-    chains = {(group.document, group.ranks): dict(group.cells) for group in rings if group.collective == "broadcast"}
+    chains = {(group.document, group.ranks): _times_s(group) for group in rings if group.collective == "broadcast"}
     found: dict[str, dict[str, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
     for group in rings:
-        link_Bps = chains.get((group.document, group.ranks), {})
+        chain_s = chains.get((group.document, group.ranks), {})
         if group.collective != "broadcast":
-            line = _own_line(group, link_Bps)
+            line = _own_line(group, chain_s)
             if line is not None:
                 found[group.collective][group.document].append(line)
     for collective, by in sorted(found.items()):
@@ -177,21 +176,27 @@ def _own_parts(groups: Sequence[CellGroup]) -> Iterable[OwnPart]:
         )
 
 
-def _own_line(group: CellGroup, link_Bps: dict[int, float]) -> tuple[float, float] | None:
+def _times_s(group: CellGroup) -> dict[int, float]:
+    """Return, by size, what a ring within a node takes beside its hops with Simple."""
+    hops_s = ways_of(group.machine, group.nodes, group.collective, "ring", 0.0)[-1].latency_s
+    return {size: group.factor * size / rate - hops_s for size, rate in group.cells}
+
+
+def _own_line(group: CellGroup, chain_s: dict[int, float]) -> tuple[float, float] | None:
     """Return the logarithm of what a byte of the own part costs at 1 GiB, and its slope by that of the size.
 
-    By the median of the slopes between any two sizes. None: too few sizes tell it.
+    `chain_s`: what a broadcast of as many ranks takes on the links. A time is as far off at each size, so a cell counts
+    by the square of what the own part is of its time: where that is little, the rest is mostly noise. None: too few
+    sizes tell it.
     """
-    costs = [
-        (math.log(size / _TELLING_BYTES), math.log((1 / rate - 1 / link_Bps[size]) * group.ranks * group.factor))
-        for size, rate in group.cells
-        if size >= _OWN_BYTES and rate < link_Bps.get(size, 0.0)
-    ]
-    if len(costs) < _LEAST_OWN:
-        return None
-    slopes = [(high[1] - low[1]) / (high[0] - low[0]) for low, high in combinations(costs, 2)]
-    slope = median(sorted(slopes))
-    return median(sorted(cost - slope * place for place, cost in costs)), slope
+    costs, weights = [], []
+    for size, time_s in _times_s(group).items():
+        own_s = time_s - group.factor * chain_s.get(size, math.inf)
+        if size >= _OWN_BYTES and own_s > 0.0:
+            costs.append((math.log(size / _TELLING_BYTES), math.log(own_s * group.ranks / size)))
+            weights.append((own_s / time_s) ** 2)
+    line = line_through(costs, weights) if len(costs) >= _LEAST_OWN else None
+    return (line.at(0.0), line.slope) if line is not None else None
 
 
 def _without_own(group: CellGroup, constants: PredictorConstants) -> CellGroup:
@@ -249,14 +254,11 @@ def _keys(part: str, algorithm: str, generation: str | None, fabric: str | None)
     if part == "nvlink":
         return [((part, algorithm, generation, None), ""), ((part, algorithm, None, None), of)]
     alike = "tree" if algorithm in TREES else algorithm
-    keys: list[tuple[Key, str]] = [
-        ((part, alike, generation, fabric), ""),
-        ((part, alike, None, fabric), of),
-        ((part, "any", None, fabric), of),
-    ]
+    keys: list[tuple[Key, str]] = [((part, each, generation, fabric), "") for each in (alike, "any")]
+    keys.append(((part, "any", None, fabric), of))
     if fabric in RDMA:
-        keys += [((part, each, of, None), over) for each in (alike, "any") if generation is not None]
-        keys += [((part, each, None, None), over) for each in (alike, "any")]
+        keys += [((part, "any", of, None), over)] if generation is not None else []
+        keys.append(((part, "any", None, None), over))
     return keys
 
 
@@ -409,10 +411,14 @@ def with_intervals(constants: PredictorConstants, residuals: Sequence[Residual])
         if call is not None and ratio is not None and residual.group.is_fitted:
             scope = scope_of(residual.group.machine, residual.group.nodes)
             document = residual.group.document
-            by[band_of(residual.size_bytes), call.kinship, scope, document].append(abs(ratio) / call.widened)
-    for band, size_bytes in _CALIBRATING_BYTES.items():
-        for group, left in calibrated_by(residuals, size_bytes, band):
-            by[band, "calibrated", scope_of(group.machine, group.nodes), group.document].append(left)
+            left = abs(ratio) / call.widened / stretch_of(call.loose)
+            by[band_of(residual.size_bytes), call.kinship, scope, document].append(left)
+    for band, size_bytes in CALIBRATING_BYTES.items():
+        for residual, left in calibrated_by(residuals, size_bytes, band):
+            group, call = residual.group, residual.call
+            if call is not None:
+                scope = scope_of(group.machine, group.nodes)
+                by[band, "calibrated", scope, group.document].append(left / stretch_of(call.loose))
     rows = tuple(
         HeldOut(
             band=band,
@@ -426,7 +432,7 @@ def with_intervals(constants: PredictorConstants, residuals: Sequence[Residual])
     return structs.replace(constants, left_out=rows)
 
 
-def calibrated_by(residuals: Sequence[Residual], size_bytes: int, band: Band) -> Iterable[tuple[CellGroup, float]]:
+def calibrated_by(residuals: Sequence[Residual], size_bytes: int, band: Band) -> Iterable[tuple[Residual, float]]:
     """Yield what is left of each other cell of a band once the one of its sweep that is nearest to a size is known."""
     sweeps: dict[int, list[tuple[Residual, PredictedCall, float]]] = defaultdict(list)
     for residual in residuals:
@@ -436,7 +442,7 @@ def calibrated_by(residuals: Sequence[Residual], size_bytes: int, band: Band) ->
         known = min(cells, key=lambda cell: abs(math.log(cell[0].size_bytes / size_bytes)))
         for residual, call, off in cells:
             if residual is not known[0] and band_of(residual.size_bytes) == band:
-                yield residual.group, abs(off - shift_of(call, [known[1:]]))
+                yield residual, abs(off - shift_of(call, [known[1:]]))
 
 
 def _quantiles(values: Sequence[float]) -> tuple[float, ...]:

@@ -13,6 +13,8 @@ from busbw.model.predict.prediction import MeasuredElsewhere
 # wider interval.
 RDMA = frozenset({"InfiniBand", "RoCE", "EFA", "Slingshot"})
 
+_OF_RACK = " rack"
+
 
 class CannotTellError(Exception):
     """No data applies; the text says to what."""
@@ -31,6 +33,12 @@ class MachineClass:
     fabric: str | None
     # Compute capability times ten.
     sm: int | None = None
+
+    @property
+    def generations(self) -> tuple[str, ...]:
+        """Return the kinds of GPUs that are nearest, its own first: those of a rack are those of nodes, joined."""
+        own = self.generation
+        return () if own is None else tuple(dict.fromkeys((own, own.removesuffix(_OF_RACK))))
 
     def __hash__(self) -> int:
         """Return a hash by name and GPUs, of which everything else follows."""
@@ -61,7 +69,7 @@ def generation_of_sm(sm: int | None, *, is_rack: bool) -> str | None:
     None: of no kind that was measured.
     """
     generation = {80: "ampere", 90: "hopper", 100: "blackwell"}.get(sm or 0)
-    return f"{generation} rack" if generation is not None and is_rack else generation
+    return f"{generation}{_OF_RACK}" if generation is not None and is_rack else generation
 
 
 def groups_of(machine: MachineClass, nodes: int) -> int:

@@ -1,24 +1,24 @@
 """How the time of a call rises with its size, before and after the pipeline is full.
 
-T = a + w + F, w = f S/B, and F what fills: 1/F = 1/K + 1/(s w). A pipeline takes K until it is full, whatever the size;
-of a call that is less than it holds no stage overlaps another, so it takes s times its bytes.
-Within a node K and s are of sweeps, and a is of sweeps or of NCCL's cost model.
-Between nodes: the least, over NCCL's protocols, of hops + w / e. e is the part of the bytes that is data: 4 of 8 in
-LL, 120 of 128 in LL128. Hops inside a node take what NCCL's cost model counts for them; one over the network takes that
-and what the network adds (fitted, and nothing for InfiniBand, for which NCCL's numbers were made). Rings fill in their
-steps. A tree fills as F = d h: d is the time of a byte through all stages, up and down (log2 N between nodes, each at
-the rate of the whole; and within a node a chain of its GPUs, or its switch), and h the bytes on their way,
-1/h = 1/(c R) + 1/S, with R a chunk of each channel and c fitted, near 1.
+T = a + w / e + F, w = f S/B. a is hops, e the part of the bytes that is data: 4 of 8 in LL, 120 of 128 in LL128; of
+NCCL's protocols the one that takes least counts. Hops inside a node take what NCCL's cost model counts for them; one
+over the network takes that and what the network adds (fitted, and nothing for InfiniBand, for which NCCL's numbers were
+made). F is what fills. Rings over nodes fill in their steps. A tree fills as F = d h: d is the time of a byte through
+all stages, up and down (log2 N between nodes, each at the rate of the whole; and within a node a chain of its GPUs, or
+its switch), and h the bytes on their way, 1/h = 1/(c R) + 1/S, with R a chunk of each channel and c fitted, near 1.
+Within a node 1/F = 1/K + 1/(s w): a pipeline takes K until it is full, whatever the size, and of a call that is less
+than it holds no stage overlaps another, so it takes s times its bytes. NVLS has one protocol; its a, K and s are of
+sweeps. Of a ring only Simple fills, which waits for whole parts where LL and LL128 go on with what has arrived: s is 1,
+the part that is being written where the next rank cannot have it, and K is of sweeps.
 """
 
 import math
 from dataclasses import dataclass
 from functools import cache
 
-from busbw.facts.nccl_model import nccl_constants, nccl_model_facts, newest_release
+from busbw.facts.nccl_model import nccl_constants, newest_release
 from busbw.model.predict.prediction import NetworkHop, PredictorConstants, RiseCurve
 from busbw.predict.machines import RDMA, CannotTellError, MachineClass, groups_of
-from busbw.predict.nccl_table import empty_call
 
 # Bandwidths of very large messages are those of this size.
 LARGEST_BYTES = 2**34
@@ -26,6 +26,7 @@ TREES = frozenset({"tree", "nvlstree"})
 _ROOTED = frozenset({"broadcast", "reduce"})
 # What of the bytes is data: LL has a flag of four bytes behind four bytes of data, LL128 one of 8 in 128.
 _DATA = (0.5, 0.9375, 1.0)
+_FLAGGED = frozenset({"LL", "LL128"})
 _PROTOCOLS = ("LL", "LL128", "Simple")
 # NCCL's cost model was made for this network.
 _MODELLED = "InfiniBand"
@@ -96,8 +97,11 @@ class Rise:
     def parts(self, factor: float, size_bytes: float, whole_Bps: float) -> Parts:
         """Return what a call of a size takes, `whole_Bps` being the bus bandwidth of endless messages."""
         wire_s = factor * size_bytes / whole_Bps
-        way = min(self.ways, key=lambda way: way.latency_s + wire_s / way.data)
-        filling_s = 1 / (1 / self.full_s + 1 / (self.slope * wire_s)) if self.full_s and self.slope else 0.0
+        full_s = 1 / (1 / self.full_s + 1 / (self.slope * wire_s)) if self.full_s and self.slope else 0.0
+        # With flags a rank goes on with what has arrived: only with Simple it waits for whole parts.
+        fills = {way: 0.0 if way.protocol in _FLAGGED else full_s for way in self.ways}
+        way = min(self.ways, key=lambda way: way.latency_s + wire_s / way.data + fills[way])
+        filling_s = fills[way]
         if self.stages is not None:
             filling_s += self.stages.filling_s(size_bytes, whole_Bps / factor)
         return Parts(latency_s=way.latency_s, wire_s=wire_s, flags_s=wire_s * (1 / way.data - 1), filling_s=filling_s)
@@ -201,7 +205,7 @@ def ways_of(
     """Return NCCL's protocols with the time of their hops, `extra_s` being what the network adds to each of its own."""
     constants = nccl_constants(newest_release())
     gpus = machine.rates.gpus
-    hops = network_hops(nodes, collective, algorithm)
+    hops = network_hops(groups_of(machine, nodes), collective, algorithm)
     as_tree = algorithm in TREES
     base = constants.base.tree if as_tree else constants.base.ring
     net = constants.net.tree if as_tree else constants.net.ring
@@ -211,60 +215,44 @@ def ways_of(
     around = (2 if collective == "all_reduce" else 1) * (gpus * nodes - 1)
     # PAT is of one GPU a node.
     within = 2 * (gpus - 1) if as_tree else 0 if algorithm == "pat" else around - hops
+    # Along a chain within a node NCCL counts one hop; with Simple each rank waits for what has arrived whole.
+    counted = (1, 1, within) if collective in _ROOTED and hops == 0 else (within,) * len(_PROTOCOLS)
     return tuple(
         ProtocolTime(
             protocol=name,
-            latency_s=1e-6 * (base[place] + within * hop[place] + hops * net[place]) + hops * extra_s,
+            latency_s=1e-6 * (base[place] + counted[place] * hop[place] + hops * net[place]) + hops * extra_s,
             data=_DATA[place],
         )
         for place, name in enumerate(_PROTOCOLS)
     )
 
 
-def curve_algorithm(collective: str, algorithm: str) -> str:
-    """Return what sweeps within one node are told apart by: rooted ones go along a chain."""
-    return "chain" if collective in _ROOTED else algorithm
-
-
 def _within(machine: MachineClass, nodes: int, collective: str, algorithm: str, constants: PredictorConstants) -> Rise:
-    curve = curve_of(machine, collective, algorithm, constants)
-    latency_s, words = _latency(machine, nodes, collective, algorithm, curve)
+    curve = curve_of(machine, algorithm, constants)
+    one = ProtocolTime(protocol="", latency_s=curve.latency_s, data=1.0)
     return Rise(
-        ways=(ProtocolTime(protocol="", latency_s=latency_s, data=1.0),),
+        ways=ways_of(machine, nodes, collective, algorithm, 0.0) if algorithm == "ring" else (one,),
         full_s=curve.full_s,
         slope=curve.slope,
-        words=(_curve_words(curve), *words),
+        words=(_curve_words(curve),),
         documents=curve.documents,
     )
 
 
-def curve_of(machine: MachineClass, collective: str, algorithm: str, constants: PredictorConstants) -> RiseCurve:
+def curve_of(machine: MachineClass, algorithm: str, constants: PredictorConstants) -> RiseCurve:
     """Return the curve of the nearest class within one node. Raises CannotTellError where nothing is near."""
-    alike = curve_algorithm(collective, algorithm)
-    for wanted in ((alike, machine.generation), (alike, None), (None, machine.generation), (None, None)):
+    own = machine.generations
+    for wanted in (*((algorithm, each) for each in own), (algorithm, None)):
         for row in constants.curve:
             if (row.algorithm, row.generation) == wanted:
                 return row
-    raise CannotTellError("no sweep within one node is published")
-
-
-def _latency(
-    machine: MachineClass, nodes: int, collective: str, algorithm: str, curve: RiseCurve
-) -> tuple[float, tuple[str, ...]]:
-    """Return the time of a few bytes: of NCCL's own model where calls were seen to take as long, else of the curve."""
-    facts = nccl_model_facts()
-    if nodes > 1 or algorithm != "ring" or machine.sm not in facts.confirmed_sm:
-        return curve.latency_s, ()
-    found = empty_call(nccl_constants(newest_release()), collective, machine.rates.gpus)
-    if found is None:
-        return curve.latency_s, ()
-    hops = f"{found.base_us:g} us + {found.hops} hops of {found.hop_us:g} us"
-    return found.time_us * 1e-6, (f"a few bytes: {hops}, NCCL's cost model ({', '.join(facts.confirmed)})",)
+    raise CannotTellError(f"no sweep of {algorithm} within one node is published")
 
 
 def _curve_words(curve: RiseCurve) -> str:
-    of = " ".join(each for each in (curve.algorithm, curve.generation) if each is not None) or "one node"
+    of = " ".join(each for each in (curve.algorithm, curve.generation) if each is not None)
+    hops = f"{curve.latency_s * 1e6:.0f} us" if curve.latency_s else "hops as NCCL's cost model counts them"
     return (
-        f"rise with size: {curve.latency_s * 1e6:.0f} us, {curve.full_s * 1e6:.0f} us until the pipeline is full, "
+        f"rise with size: {hops}, {curve.full_s * 1e6:.0f} us until the pipeline is full, "
         f"{1 + curve.slope:.1f} times their bytes for small ones, fitted ({of}; {', '.join(curve.documents)})"
     )

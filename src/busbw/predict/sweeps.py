@@ -74,8 +74,9 @@ def sweep_of(group: CellGroup) -> FittedSweep | None:
     """Return what a group with enough sizes tells; None where they do not determine it."""
     if len(group.cells) < _LEAST_SIZES or group.cells[-1][0] < _LEAST_REACH_BYTES or group.algorithm is None:
         return None
-    within = groups_of(group.machine, group.nodes) == 1
-    return _within(group) if within else _between(group, group.algorithm)
+    if groups_of(group.machine, group.nodes) > 1:
+        return _between(group, group.algorithm)
+    return _ring(group) if group.algorithm == "ring" else _within(group)
 
 
 def _points(group: CellGroup) -> list[tuple[float, float]]:
@@ -145,6 +146,30 @@ def _curve(factor: float) -> Curve:
         return math.log(factor * size_bytes / total), tuple(slopes)
 
     return curve
+
+
+def _ring(group: CellGroup) -> FittedSweep | None:
+    """Return what fills in a ring within a node, whose hops are NCCL's."""
+    most_Bps = max(rate for _, rate in group.cells)
+    ways = ways_of(group.machine, group.nodes, group.collective, "ring", 0.0)
+    factor = group.factor
+
+    def curve(size_bytes: float, values: Sequence[float]) -> tuple[float, tuple[float, ...]]:
+        rate, full = (math.exp(min(max(value, -_MOST), _MOST)) for value in values)
+        rise = Rise(ways=ways, full_s=full, slope=1.0)
+        parts = rise.parts(factor, size_bytes, rate)
+        total = parts.time_s
+        by_bytes = parts.filling_s**2 / parts.wire_s / total
+        by_full = parts.filling_s**2 / full / total
+        return math.log(factor * size_bytes / total), ((parts.wire_s + parts.flags_s) / total + by_bytes, -by_full)
+
+    found = fit(curve, _points(group), [math.log(1.02 * most_Bps), math.log(1e-5)])
+    if found is None or math.exp(found.parameters[0]) > 1.5 * most_Bps:
+        return None
+    rate, full = (math.exp(value) for value in found.parameters)
+    return FittedSweep(
+        group=group, large_Bps=rate, rise=Rise(ways=ways, full_s=full, slope=1.0), full_s=full, slope=1.0
+    )
 
 
 def _between(group: CellGroup, algorithm: str) -> FittedSweep | None:

@@ -10,7 +10,7 @@ from msgspec import structs
 from busbw.facts.predictor import predictor_constants
 from busbw.model.predict.prediction import InputWorth, Narrower, PredictedCall, PredictorConstants, Sensitivity
 from busbw.predict.closed import predicted, scope_of
-from busbw.predict.intervals import band_of, reach_of
+from busbw.predict.intervals import band_of, reach_of, stretch_of
 from busbw.predict.machines import CannotTellError, MachineClass
 
 _CHANGE = 0.1
@@ -121,6 +121,7 @@ def narrower_of(machine: MachineClass, call: PredictedCall) -> Narrower | None:
         reach, _ = reach_of(left_out, band_of(call.size_bytes), "calibrated", scope_of(machine, call.nodes))
     except CannotTellError:
         return None
+    reach *= stretch_of(call.loose)
     low_Bps = call.busbw_Bps * math.exp(-reach)
     high_Bps = min(call.busbw_Bps * math.exp(reach), call.bound_Bps)
     return Narrower(

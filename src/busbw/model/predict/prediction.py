@@ -29,14 +29,15 @@ class LinkShare(Value, frozen=True, kw_only=True):
 
 
 class RiseCurve(Value, frozen=True, kw_only=True):
-    """How one call within a node rises with its size: T = latency + w + F, w = f S/B, 1/F = 1/full + 1/(slope w).
+    """How a call within a node rises with its size: T = latency + w + F, w = f S/B, 1/F = 1/full + 1/(slope w).
 
     Large messages take `full` to fill the pipeline; small ones `slope` times their bytes, as no stage overlaps another.
     """
 
-    # As `chain` for rooted collectives; None: any.
-    algorithm: str | None = None
+    algorithm: str
+    # None: whatever they are.
     generation: str | None = None
+    # 0: that of NCCL's protocols, of which only Simple fills.
     latency_s: float
     full_s: float
     slope: float
@@ -75,7 +76,7 @@ class OwnPart(Value, frozen=True, kw_only=True):
 
 
 class HeldOut(Value, frozen=True, kw_only=True):
-    """What is left of cells whose document was left out of the fit: |ln(predicted / measured)|, less what widens it."""
+    """What is left of cells whose document was left out: |ln(predicted / measured)|, less what widens it."""
 
     band: Band
     kinship: Kinship
@@ -135,6 +136,11 @@ class PredictedCall(Value, frozen=True, kw_only=True):
     # The constants, each fitted, and their documents.
     basis: tuple[str, ...]
     documents: tuple[str, ...]
+
+    @property
+    def loose(self) -> float:
+        """Return the share of the time that is hops and what fills."""
+        return (self.latency_s + self.filling_s) / self.time_s
 
     @property
     def mostly(self) -> str:
