@@ -503,10 +503,7 @@ class _Laying:
                 self._walk(gpu, None)
 
     def _walk(self, first: int, forced: _Order | None) -> None:
-        """Go from a GPU to each that may follow, and back from each, from the last one of a ring to the first.
-
-        A loop, and no function for each GPU: most steps of a plan are these.
-        """
+        """Go from a GPU to each that may follow, and back, from the last of a ring to the first; a loop for speed."""
         self._step()
         room, order, used = self._room, [first], 1 << first
         taken: list[_Takes] = []
@@ -522,7 +519,7 @@ class _Laying:
                         break
                 else:
                     self._step()
-                    self._take(needed)
+                    self._give(needed, -1)
                     if not is_last:
                         order.append(end)
                         used |= 1 << end
@@ -530,12 +527,12 @@ class _Laying:
                         choices.append(self._choices(order, forced))
                         break
                     self._complete(tuple(order))
-                    self._give_back(needed)
+                    self._give(needed, 1)
             else:
                 choices.pop()
                 used ^= 1 << order.pop()
                 if taken:
-                    self._give_back(taken.pop())
+                    self._give(taken.pop(), 1)
 
     def _choices(self, order: list[int], forced: _Order | None) -> Iterator[int]:
         """Return which GPUs may follow; a tree is complete with its last one."""
@@ -547,13 +544,9 @@ class _Laying:
         self._complete(tuple(order))
         return iter(())
 
-    def _take(self, needed: _Takes) -> None:
+    def _give(self, needed: _Takes, sign: int) -> None:
         for link, amount in needed:
-            self._room[link] -= amount
-
-    def _give_back(self, needed: _Takes) -> None:
-        for link, amount in needed:
-            self._room[link] += amount
+            self._room[link] += sign * amount
 
     def _head(self, head: int) -> None:
         """Lay a channel of NVLS: each GPU sends to the switches and takes in, the head twice as much."""
@@ -562,10 +555,10 @@ class _Laying:
             for link, amount in (*self._amounts(both[0]), *self._amounts(both[1])):
                 needed[link] = needed.get(link, 0) + amount * (2 if gpu == head else 1)
         if all(self._room[link] >= amount for link, amount in needed.items()):
-            self._take(tuple(needed.items()))
+            self._give(tuple(needed.items()), -1)
             self._step()
             self._complete((head,))
-            self._give_back(tuple(needed.items()))
+            self._give(tuple(needed.items()), 1)
 
     def _complete(self, order: _Order) -> None:
         """Count a channel, and begin the next one."""
