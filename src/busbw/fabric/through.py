@@ -56,7 +56,8 @@ def through_routers(
                 whole.add(leaf)
             elif (link := _link_within(each, ways, slow, places)) is not None:
                 found[each] = None
-                found[link[0]] = named_between(*link, places, tests, unit)
+                known = next((other for other in found if other.subject == link[0].subject), link[0])
+                found[known] = found.get(known) or named_between(*link, places, tests, unit)
     for each in sorted(found, key=lambda own: -own.effect):
         answer = found[each]
         if answer is not None and (group := _group_of(each, places)) is not None:
