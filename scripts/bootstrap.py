@@ -176,6 +176,8 @@ def install_wheel(environment: str, wheel: Path, digest: str) -> None:
     if stamp.exists() and stamp.read_text() == digest:
         return
     pip(environment, "install", "--no-deps", "--force-reinstall", str(wheel))
+    # Nothing was resolved: what the wheel says it needs must be there.
+    pip(environment, "check")
     stamp.write_text(digest)
 
 
