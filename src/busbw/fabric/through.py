@@ -38,36 +38,48 @@ def through_routers(
 
     What is explained stands with the answer that explains it. Of fabrics without groups nothing changes.
     """
-    found = dict(told)
     if not places.has_groups:
-        return found
+        return dict(told)
+    found = dict(told)
     links = links_of(told)
     # Routers of which all ways are slow.
     whole: set[int] = set()
     for each in sorted(told, key=lambda own: -own.effect):
-        if each.kind == "leaf_uplink":
-            leaf = each.elements[0]
-            ways = _ways_out(leaf, places, tests, fit, suspects)
-            slow = _slow_regions(ways, each.effect / 2)
-            if len(slow) == 1 and _between(leaf, slow[0], places) in links:
-                # Of its ways only those over one link are slow.
-                found[each] = None
-            elif slow and len(slow) == len(ways):
-                whole.add(leaf)
-            elif (link := _link_within(each, ways, slow, places)) is not None:
-                found[each] = None
-                known = next((other for other in found if other.subject == link[0].subject), link[0])
-                found[known] = found.get(known) or named_between(*link, places, tests, unit)
+        if each.kind != "leaf_uplink":
+            continue
+        leaf = each.elements[0]
+        ways = _ways_out(leaf, places, tests, fit, suspects)
+        slow = _slow_regions(ways, each.effect / 2)
+        if len(slow) == 1 and _between(leaf, slow[0], places) in links:
+            # Of its ways only those over one link are slow.
+            found[each] = None
+        elif slow and len(slow) == len(ways):
+            whole.add(leaf)
+        elif (link := _link_within(each, ways, slow, places)) is not None:
+            found[each] = None
+            known = next((other for other in found if other.subject == link[0].subject), link[0])
+            answer = found.get(known) or named_between(*link, places, tests, unit)
+            found[known] = _with_more(answer, f"what {places.leaf_names[leaf]} sends to other groups over it")
+    return _gathered(found, whole, places)
+
+
+def _gathered(told: Told, whole: set[int], places: Places) -> dict[Suspicion, FabricAnswer | None]:
+    """Return answers of which each holds those that traffic through it explains. `whole`: leaves, all ways slow."""
+    found = dict(told)
     for each in sorted(found, key=lambda own: -own.effect):
         answer = found[each]
         if answer is not None and (group := _group_of(each, places)) is not None:
             passing = {other: held for other, held in found.items()
                        if held is not None and _passes(other, held, each, answer, group, whole, places)}  # fmt: skip
             if passing:
-                slower = ", ".join(held.place for held in passing.values())
-                found[each] = replace(answer, otherwise=f"{answer.otherwise}; ways through it are slower: {slower}")
+                found[each] = _with_more(answer, ", ".join(held.place for held in passing.values()))
                 found |= dict.fromkeys(passing)
     return found
+
+
+def _with_more(answer: FabricAnswer, slow: str) -> FabricAnswer:
+    """Return an answer that says what is slow as well, because its traffic passes what is named."""
+    return replace(answer, otherwise=f"{answer.otherwise}; slow as well, for traffic that passes it: {slow}")
 
 
 def _ways_out(leaf: int, places: Places, tests: PairTable, fit: Fit, suspects: set[int]) -> Ways:

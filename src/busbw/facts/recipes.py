@@ -255,6 +255,10 @@ class Instructions(Value, kw_only=True, frozen=True):
     platforms: tuple[str, ...] = ()
 
 
+# Fabrics over which NCCL goes by verbs itself, without a plug-in and libfabric.
+OVER_VERBS = ("InfiniBand", "RoCE")
+
+
 class FromSource(Value, kw_only=True, frozen=True):
     """Everything in data/recipes/from_source.toml, or what of it is about one platform."""
 

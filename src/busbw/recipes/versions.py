@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from busbw.base.errors import InputError
 from busbw.base.text import maybe
 from busbw.facts.recipes import (
+    OVER_VERBS,
     FromSource,
     Image,
     Misfit,
@@ -308,7 +309,6 @@ def _matches(name: str, globs: tuple[str, ...]) -> bool:
     return any(fnmatchcase(name, glob) for glob in globs)
 
 
-_OVER_VERBS = ("InfiniBand", "RoCE")
 _OVER_LIBFABRIC = frozenset({"aws-ofi-nccl", "libfabric", "hwloc"})
 
 
@@ -319,7 +319,7 @@ def from_source_for(machine: Machine | None) -> FromSource:
         return known
     fabric = tuple(each for each in known.fabric if machine.fabric in each.kinds)
     # Where NCCL goes over verbs itself nothing of the way over libfabric has to be built.
-    left_out = _OVER_LIBFABRIC if machine.fabric in _OVER_VERBS else frozenset[str]()
+    left_out = _OVER_LIBFABRIC if machine.fabric in OVER_VERBS else frozenset[str]()
     return replace(
         known,
         platform=machine.id,

@@ -112,13 +112,9 @@ def _channel(written: object) -> str | None:
     if not isinstance(written, str):
         return None
     parts = [each for each in written.split("/") if each]
-    return (
-        parts[-2]
-        if len(parts) > 1 and parts[-1].partition("-")[0] in ("linux", "noarch")
-        else parts[-1:][0]
-        if parts
-        else None
-    )
+    if len(parts) > 1 and parts[-1].partition("-")[0] in ("linux", "noarch"):
+        return parts[-2]
+    return parts[-1] if parts else None
 
 
 class ModuleFile(NamedTuple):

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from rich.text import Text
 
 from busbw.base.text import listed, printable
-from busbw.facts.recipes import FabricStack, FromSource, NetInterfaces, VersionSet
+from busbw.facts.recipes import OVER_VERBS, FabricStack, FromSource, NetInterfaces, VersionSet
 from busbw.model.finding import Checked, HeldAgainst
 from busbw.model.host import Adoption, BuiltFile, BuiltStack, Linked
 from busbw.show.lines import say
@@ -25,7 +25,6 @@ _NAMES = {
 }
 _ORDER = list(_NAMES)
 _LABEL = 14
-_OVER_VERBS = ("InfiniBand", "RoCE")
 # What every program links, and that tells nothing.
 _PLAIN = (
     "libc.so", "libm.so", "libdl.so", "librt.so", "libpthread.so", "libgcc_s", "libstdc++", "libutil.so", "libz.so",
@@ -166,7 +165,7 @@ def _sections(known: FromSource) -> Iterator[tuple[str, Iterable[tuple[str, str]
 
 def _needs(known: FromSource) -> Iterator[tuple[str, str]]:
     yield from ((_needed(each), each.source) for each in known.fabric)
-    if known.fabric_kind in _OVER_VERBS:
+    if known.fabric_kind in OVER_VERBS:
         words = "NCCL goes over verbs itself: the libibverbs of the host, and no plug-in; SHARP takes one of HPC-X"
         yield (
             f"{known.fabric_kind}: {words}",

@@ -519,7 +519,7 @@ class _Laying:
                         break
                 else:
                     self._step()
-                    self._give(needed, -1)
+                    self._change_room(needed, -1)
                     if not is_last:
                         order.append(end)
                         used |= 1 << end
@@ -527,12 +527,12 @@ class _Laying:
                         choices.append(self._choices(order, forced))
                         break
                     self._complete(tuple(order))
-                    self._give(needed, 1)
+                    self._change_room(needed, 1)
             else:
                 choices.pop()
                 used ^= 1 << order.pop()
                 if taken:
-                    self._give(taken.pop(), 1)
+                    self._change_room(taken.pop(), 1)
 
     def _choices(self, order: list[int], forced: _Order | None) -> Iterator[int]:
         """Return which GPUs may follow; a tree is complete with its last one."""
@@ -544,7 +544,8 @@ class _Laying:
         self._complete(tuple(order))
         return iter(())
 
-    def _give(self, needed: _Takes, sign: int) -> None:
+    def _change_room(self, needed: _Takes, sign: int) -> None:
+        """Take what a step needs from the links, -1, or give it back, 1."""
         for link, amount in needed:
             self._room[link] += sign * amount
 
@@ -555,10 +556,10 @@ class _Laying:
             for link, amount in (*self._amounts(both[0]), *self._amounts(both[1])):
                 needed[link] = needed.get(link, 0) + amount * (2 if gpu == head else 1)
         if all(self._room[link] >= amount for link, amount in needed.items()):
-            self._give(tuple(needed.items()), -1)
+            self._change_room(tuple(needed.items()), -1)
             self._step()
             self._complete((head,))
-            self._give(tuple(needed.items()), 1)
+            self._change_room(tuple(needed.items()), 1)
 
     def _complete(self, order: _Order) -> None:
         """Count a channel, and begin the next one."""
