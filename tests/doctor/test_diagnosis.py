@@ -294,6 +294,22 @@ def test_a_watchdog_that_is_stuck_is_no_cause_where_ranks_waited():
     assert "rank 7" in evidence(read(f"{stuck}\n"), "LOG036")
 
 
+def test_a_warning_that_shows_no_slower_way_is_not_called_slow():
+    missing = "Could not open XML topology file /opt/ndv5-topo.xml : No such file or directory"
+
+    unproven = read(Job(everywhere=(missing,)).text())
+    proven = read(
+        Job(network="Socket", between="NET/Socket/0", everywhere=(missing, "NET/IB : No device found.")).text()
+    )
+
+    assert codes(unproven) == {"LOG013"}
+    assert unproven.verdict.outcome == "cannot_tell"
+    assert "the topology file is not there" in unproven.verdict.sentence
+    assert codes(proven) == {"LOG001", "LOG013"}
+    assert proven.verdict.outcome == "slow"
+    assert "TCP" in proven.verdict.sentence
+
+
 def test_what_is_harmless_slows_no_job():
     job = Job()
 

@@ -48,6 +48,8 @@ class LogPattern(Value, kw_only=True, frozen=True):
     outcome: Literal["start", "run"] | None = None
     # Whether it says nothing of the program's end: a cause only where something else does, or nothing comes after it.
     needs_end: bool = False
+    # Whether it shows by itself that traffic takes a slower way than the machine has.
+    slows: bool = False
 
 
 class LogStage(Value, kw_only=True, frozen=True):

@@ -110,6 +110,10 @@ def _ranks(process: Process) -> set[tuple[int, int]]:
 
 
 _FAILED = frozenset({"LOG030", "LOG031", "LOG032", "LOG033", "LOG036", "LOG037", "LOG038"})
+# What shows that traffic takes a slower way than the machine has; of the lines of LOG040 some do.
+_SLOWER = frozenset(
+    {"LOG001", "LOG003", "LOG004", "LOG005", "LOG007", "LOG010", "LOG012", "LOG015", "LOG016", "LOG017"}
+)
 _ORDER = {"error": 0, "warn": 1, "note": 2}
 _MOST_LAUNCHES = 16
 _LONGEST_LINE = "a line of more than 1 MiB was left out"
@@ -238,8 +242,16 @@ def _verdict(case: JobLogs, found: list[Finding]) -> Verdict:
     if failures:
         return Verdict(outcome="failed", sentence=_sentence(failures[0]), because=codes)
     if serious:
+        slow_lines = {event.what for event in case.events if event.pattern is not None and event.pattern.slows}
+        shown = [each for each in serious if each.code in _SLOWER or each.title in slow_lines]
         more = f" ({len(serious) - 1} more)" if len(serious) > 1 else ""
-        return Verdict(outcome="slow", sentence=f"{_sentence(serious[0])}{more}", because=codes)
+        if shown:
+            return Verdict(outcome="slow", sentence=f"{_sentence(shown[0])}{more}", because=codes)
+        return Verdict(
+            outcome="cannot_tell",
+            sentence=f"the log does not show whether the job is slow, but {_sentence(serious[0])}{more}",
+            because=codes,
+        )
     if not case.ways and not case.has("network"):
         return Verdict(
             outcome="cannot_tell",
