@@ -58,6 +58,8 @@ else
 fi
 if [[ -n $network ]]; then
     prove "the network is $network" logged "Using network $network"
+elif [[ $nodes == 1 ]]; then
+    printf '\n== the network\nnot used by one node: NODES=2 proves it\n'
 else
     prove "the network is not TCP" no_sockets
 fi
