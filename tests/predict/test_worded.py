@@ -34,6 +34,15 @@ def test_a_platform_is_found_in_the_words_of_a_document(words: str, gpus: int, n
         ("NVIDIA HGX B200 8x400G NDR IB", "InfiniBand", 8, 400, "blackwell"),
         ("H100, 4x400G RoCE (1 used)", "RoCE", 1, 400, "hopper"),
         ("gpu=H200, gpus=8, nics=16x200G, fabric=RoCE", "RoCE", 16, 200, "hopper"),
+        ("8x H100 SXM, 8x ConnectX-7 400G, Spectrum-X", "RoCE", 8, 400, "hopper"),
+        ("A100 SXM4 80GB, 8 Mellanox ConnectX-6 HDR HCAs", "InfiniBand", 8, 200, "ampere"),
+        ("8 x H100, 400 Gb/s x 8 RoCEv2", "RoCE", 8, 400, "hopper"),
+        ("Perlmutter, 8x A100 SXM4 and 4x Slingshot 200G", "Slingshot", 4, 200, "ampere"),
+        ("8x A100 (80 GB), 2x EDR", "InfiniBand", 2, 100, "ampere"),
+        ("H200 SXM, 3.2 Tbps EFA", "EFA", 8, 400, "hopper"),
+        ("8xH200, 8 \u00d7 400 Gbps InfiniBand", "InfiniBand", 8, 400, "hopper"),
+        ("HGX B200, 8x ConnectX-7 @ 400Gb/s, InfiniBand", "InfiniBand", 8, 400, "blackwell"),
+        ("H100 nodes with 400G NIC per GPU, RoCE", "RoCE", 8, 400, "hopper"),
     ],
 )
 def test_nodes_without_a_platform_are_as_their_words_describe_them(
@@ -57,6 +66,9 @@ def test_one_node_needs_its_gpus_only() -> None:
     [
         ("248 nodes x 8 H200, 8 NICs/node", "does not say the NICs"),
         ("HGX H100 8x400G", "does not say the network"),
+        ("A100 SXM 80G x 8, InfiniBand", "does not say the NICs"),
+        ("8x B200, NVLink 1800 GB/s, InfiniBand", "does not say the NICs"),
+        ("8x H100 SXM, ConnectX-7, RoCE", "does not say the NICs"),
         ("NVIDIA B300 8x800G", "no known GPU"),
         ("8x H100 PCIe", "as cards in slots"),
         ("gpu=H200, gpus=4, nics=16x200G, fabric=RoCE", "has 4 GPUs a node, the rows 8"),

@@ -21,7 +21,7 @@ _NETWORKS = (
     (r"efa(?:v[1-9])?", "EFA"),
     (r"slingshot(?:-?[0-9]+)?", "Slingshot"),
     (r"roce(?:v2)?|spectrum-?x|ethernet", "RoCE"),
-    (r"infiniband|ib|[hnx]dr(?:[0-9]{3})?|quantum-?[23]?", "InfiniBand"),
+    (r"infiniband|ib|[ehnx]dr(?:[0-9]{3})?|quantum-?[23]?", "InfiniBand"),
 )
 _MODEL = re.compile(r"[A-Z]{1,3}[0-9]{2,3}[A-Z]?", re.ASCII)
 # Of the NICs that a node has, those that take part.
@@ -33,10 +33,31 @@ _CARDS = re.compile(r"\bpcie\b(?! *gen)", re.ASCII | re.IGNORECASE)
 _BOARDS = re.compile(r"\b(?:sxm|nvlink|hgx)", re.ASCII | re.IGNORECASE)
 # Gb/s of a port with four lanes.
 _GENERATIONS = {"edr": 100, "hdr": 200, "ndr": 400, "xdr": 800}
-_EACH = re.compile(r"\b([1-9][0-9]?)\s*x\s*([1-9][0-9]{1,3})\s*(?:g|gb/s|gbps|gbit/s|gbe)\b", re.ASCII)
-_BY_NAME = re.compile(r"\b([1-9][0-9]?)\s*x\s*([ehnx]dr)(100|200|400|800)?\b", re.ASCII)
-_OF_GPU = re.compile(r"\b([1-9][0-9]{1,3})\s*(?:g|gb/s|gbps)\s*(?:/|per\s+)gpu\b", re.ASCII)
-_OF_NODE = re.compile(r"\b([1-9][0-9]{2,3})\s*(?:g|gb/s|gbps)\s*(?:[a-z]+\s*)?(?:/|per\s+)node\b", re.ASCII)
+# What stands between a number of NICs and their rate: who makes them, and what they are called.
+_KIND = (
+    r"(?:(?:nvidia|mellanox|hpe|broadcom|intel|aws|connectx-?[4-9]|cx-?[4-9]|bluefield-?[23]|bf-?[23]|thor-?[12]?|slingshot(?:-?[0-9]+)?|"
+    r"cassini|efa(?:v[1-9])?|infiniband|ib|roce(?:v2)?|spectrum-?x|ethernet|rdma|nics?|hcas?|ports?|rails?|adapters?)\b\s*)"
+)
+# A bare G may be of memory: then only what ports have.
+_RATE = (
+    r"(?P<rate>[1-9][0-9]{1,3}(?=\s*(?:gbit/s|gbits/s|gbps|gb/s|gbe)\b)|(?:25|50|100|200|400|800|1600|3200)(?=\s*g\b))"
+    r"\s*(?:gbit/s|gbits/s|gbps|gb/s|gbe|g)\b"
+)
+_NAMED = r"(?P<name>[ehnx]dr)-?(?P<rate>100|200|400|800)?\b"
+_AT = r"(?:[@,(]|at|of|with)?\s*"
+_TIMES = r"\s*[x\u00d7*]\s*"
+_NICS = tuple(
+    re.compile(rf"(?<![0-9.x])(?P<count>[1-9][0-9]?){form}")
+    for each in (_RATE, _NAMED)
+    for form in (rf"{_TIMES}{each}", rf"(?:{_TIMES}|\s+){_KIND}{{1,4}}{_AT}{each}")
+) + tuple(re.compile(rf"\b{each}{_TIMES}(?P<count>[1-9][0-9]?)\b(?![.0-9])") for each in (_RATE, _NAMED))
+_OF_GPU = re.compile(rf"\b{_RATE}\s*{_KIND}{{0,3}}(?:/|per\s+)\s*gpu\b", re.ASCII)
+_OF_NODE = re.compile(rf"\b{_RATE}\s*(?:[a-z]+\s*)?(?:/|per\s+)\s*node\b", re.ASCII)
+# More than any port has is of a node.
+_IN_ALL = re.compile(rf"\b{_RATE}|\b(?P<tb>[0-9]{{1,2}}(?:\.[0-9]{{1,2}})?)\s*(?:tb/s|tbps|tbit/s)", re.ASCII)
+_FASTEST_PORT = 800
+# Rates in bytes are of links between GPUs.
+_IN_BYTES = re.compile(r"[0-9.]+\s*[GT](?:i?B/s|Bps)", re.ASCII)
 
 
 def worded_machine(
@@ -53,7 +74,7 @@ def worded_machine(
             raise InputError(f"{text!r} has {machine.rates.gpus} GPUs a node, the rows {gpus}", hint=_HINT)
         return machine
     model = _gpu(text, platforms)
-    nics, fabric = _nics(text.lower(), gpus), _network(text.lower())
+    nics, fabric = _nics(text, gpus), _network(text.lower())
     found = _named(named, model, platforms)
     if found is not None:
         machine = machine_of(found, gpus=gpus)
@@ -99,21 +120,29 @@ def _may_have(platform: Platform, model: str | None) -> bool:
     )
 
 
-def _nics(text: str, gpus: int) -> tuple[int, int] | None:
+def _nics(words: str, gpus: int) -> tuple[int, int] | None:
     """Return how many NICs of a node take part, and their Gb/s; None: not said."""
-    match, used = _EACH.search(text), _USED.search(text)
-    if match is not None:
-        return int(used[1] if used is not None else match[1]), int(match[2])
-    match = _BY_NAME.search(text)
-    if match is not None:
-        return int(match[1]), int(match[3] or _GENERATIONS[match[2]])
+    text = words.lower()
+    used = _USED.search(text)
+    for form in _NICS:
+        match = form.search(text)
+        if match is not None:
+            rate = match["rate"] or _GENERATIONS[match.groupdict()["name"]]
+            return int(used[1] if used is not None else match["count"]), int(rate)
     match = _OF_GPU.search(text)
     if match is not None:
-        return gpus, int(match[1])
+        return gpus, int(match["rate"])
     match = _OF_NODE.search(text)
-    if match is not None and int(match[1]) % gpus == 0:
-        return gpus, int(match[1]) // gpus
-    return None
+    if match is not None:
+        return _evenly(int(match["rate"]), gpus)
+    in_all = _IN_ALL.finditer(_IN_BYTES.sub(" ", words).lower())
+    totals = (round(1000 * float(each["tb"])) if each["tb"] else int(each["rate"]) for each in in_all)
+    return next((_evenly(each, gpus) for each in totals if each > _FASTEST_PORT), None)
+
+
+def _evenly(rate: int, gpus: int) -> tuple[int, int] | None:
+    """Return a NIC a GPU, which is as good as more and slower ones; None where they would not be of whole Gb/s."""
+    return (gpus, rate // gpus) if rate % gpus == 0 else None
 
 
 def _network(text: str) -> str | None:
