@@ -217,10 +217,9 @@ def _sharp_words(machine: MachineClass, call: PredictedCall, collective: str) ->
     try:
         (bound,) = bounds_of(machine, call.nodes, collective, "collnet")
     except InputError:
-        return (
-            f"SHARP adds all_reduce between nodes, and does nothing for {collective} on {counted(call.nodes, 'node')}"
-        )
-    offered = "; it is said not to be offered here" if machine.rates.sharp is False else ""
+        return f"no bound of SHARP is known for {collective} on {counted(call.nodes, 'node')}"
+    said = {None: "; it is not known to be offered here", False: "; it is said not to be offered here"}
+    offered = said.get(machine.rates.sharp, "")
     most = format_rate(bound.busbw_Bps or 0.0)
     bounds = f"it is bounded by {most}, {call.algorithm} without changes by {format_rate(call.bound_Bps)}"
     return f"{SHARP_UNTOLD}{offered}; {bounds}"
