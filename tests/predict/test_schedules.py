@@ -3,11 +3,13 @@
 import math
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from busbw.base.collectives import COLLECTIVES
 from busbw.base.errors import InputError
@@ -135,6 +137,45 @@ def test_the_sum_in_the_switches_waits_for_every_node(kind: str) -> None:
         assert late - usual == pytest.approx(2 * 2**18 / RATES.nic_Bps)
     # However many nodes there are, a chunk crosses the network once.
     assert time_steps(made(kind, 700, 4, 2**20, 1), RATES).time_s == usual
+
+
+@pytest.mark.parametrize(("nodes", "gpus"), [(2, 1), (3, 2), (5, 8)])
+def test_one_chunk_of_collnet_takes_its_hops_and_crosses_the_network_once(nodes: int, gpus: int) -> None:
+    part_bytes = Fraction(2**24, gpus)
+    # Both ways, and each lane takes as much of a link as 2(g-1) of its own parts.
+    within_s = float(2 * (gpus - 1) * part_bytes) / RATES.nvlink_Bps
+    network_s = 2 * float(part_bytes) / RATES.nic_Bps + RATES.nic_latency_s
+    hop_s = RATES.nvlink_latency_s
+    direct_s = network_s + (2 * within_s + hop_s if gpus > 1 else 0.0)
+    chain_s = network_s + 2 * (gpus - 1) * within_s + max(0, 2 * gpus - 3) * hop_s
+    for kind, wanted_s in (("collnetdirect", direct_s), ("collnetchain", chain_s)):
+        schedule = made(kind, nodes, gpus, 2**24, 1)
+        assert time_steps(schedule, RATES).time_s == pytest.approx(wanted_s, rel=1e-12)
+    # Event by event the link of a head sends the sum to one GPU after another, the last as late as all but one take.
+    late_s = within_s * (gpus - 2) / (gpus - 1) if gpus > 1 else 0.0
+    events_s = time_events(made("collnetdirect", nodes, gpus, 2**24, 1), RATES).time_s
+    assert events_s == pytest.approx(direct_s + late_s, rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", COLLNET)
+def test_eight_chunks_of_collnet_are_under_way_at_most(kind: str) -> None:
+    far = LaneRates(nic_Bps=50e9, nvlink_Bps=450e9, nic_latency_s=1.0)
+    for gpus in (1, 4):
+        for chunks in (1, 8, 9, 40):
+            schedule = made(kind, 3, gpus, 2**20, chunks)
+            for found in (time_steps(schedule, far), time_events(schedule, far, skips=False)):
+                assert found.time_s == pytest.approx(math.ceil(chunks / 8), abs=0.01)
+
+
+def test_collnet_goes_in_chunks_as_nccl_cuts_them() -> None:
+    def rounds(kind: str, size_bytes: int) -> int:
+        return schedule_of(machine("azure-nd-h100-v5"), 12, "all_reduce", kind, size_bytes).rounds
+
+    # 16 channels, in direct each of 8 heads: 512 KiB, and 256 KiB along a chain; at least 32 KiB.
+    assert rounds("collnetdirect", 2**34) == 2**34 // (16 * 8 * 2**19)
+    assert rounds("collnetchain", 2**34) == 2**34 // (16 * 2**18)
+    assert rounds("collnetdirect", 2**22) == 1
+    assert rounds("collnetchain", 2**22) == 2**22 // (16 * 2**15)
 
 
 @pytest.mark.parametrize("kind", COLLNET)
@@ -267,6 +308,9 @@ def test_where_collnet_has_no_schedule_it_says_why(name: str, gpus: int, nodes: 
     assert machine(name).rates.gpus == gpus
     with pytest.raises(CannotTellError, match=words):
         schedule_of(machine(name), nodes, "all_reduce", kind, 2**30)
+    without = replace(machine(name), rates=structs.replace(machine(name).rates, sharp=False))
+    with pytest.raises(CannotTellError, match="said not to offer SHARP" if 1 < nodes < 4096 else words):
+        schedule_of(without, nodes, "all_reduce", kind, 2**30)
 
 
 @pytest.mark.parametrize("kind", COLLNET)
