@@ -141,6 +141,9 @@ def test_sharp_is_shown_at_line_rate_by_a_schedule_and_never_predicted(tmp_path:
     other = ("all_reduce", "--platform", "aws-p5", "--nodes", "4", "--size", "1G", "--algorithm", "sharp")
     assert "not known to be offered here" in warm_busbw("predict", *other, "--tier", "steps", cwd=tmp_path).stdout
     assert "at line rate" not in warm_busbw("predict", *other, cwd=tmp_path).stdout
+    changed = warm_busbw(*asked, "--algorithm", "sharp", "--what-if", "nic=800G", cwd=tmp_path)
+    assert changed.returncode == 4
+    assert "without --what-if" in changed.stdout
 
 
 def test_what_sharp_would_give_cannot_be_told(tmp_path: Path) -> None:

@@ -277,11 +277,14 @@ def _at_line_rate(
     settled: _Settled, asked: PredictRequest, nodes: int, size_bytes: int
 ) -> tuple[tuple[SimulatedCall, ...], str | None]:
     """Return what SHARP takes at line rate by each way that is asked for, and why others are not told."""
-    if settled.tier in (None, "closed"):
+    ways = collnet_ways(asked.algorithm)
+    if settled.tier in (None, "closed") or not ways:
         return (), None
+    if settled.changes is not None:
+        return (), "SHARP is shown at line rate for the machine as it is, without --what-if"
     tier: ScheduleTier = "events" if settled.tier == "events" else "steps"
     found, reasons = [], []
-    for way in collnet_ways(asked.algorithm):
+    for way in ways:
         try:
             found.append(
                 at_line_rate(
