@@ -131,6 +131,45 @@ void a_server_that_two_share_takes_as_long_as_both() {
     expect(near(found.seconds, 200.0) && near(found.busiest, 1.0), "two of 100 rounds each");
 }
 
+// Each of `nodes` sends, all sends meet in one operation, and each takes back what it says; eight may be under way.
+Schedule meeting(std::int64_t nodes, double slower = 1.0) {
+    const std::array<double, 1> each{1.0}, none{0.0}, latency{0.25};
+    Schedule made;
+    made.add({0, 1, nodes}, each);
+    made.add({0, 1, 1}, none);
+    made.add({0, 1, nodes}, each);
+    for (std::int64_t node = 0; node < nodes; ++node) {
+        made.wait(1, {0, 1, 1}, 0, {0, node, 0}, 0, latency);
+    }
+    made.wait(2, {0, 1, nodes}, 1, {0, 0, 0}, 0, none);
+    made.wait(0, {0, 1, nodes}, 2, {1, 0, 0}, 8, none);
+    // Out of a link, and into another one.
+    made.pass(0, {0, 1, nodes}, 0, {1, 0, 0}, 1.0);
+    made.pass(2, {0, 1, nodes}, nodes, {1, 0, 0}, 1.0);
+    if (slower != 1.0) {
+        made.slow(0, nodes - 1, slower);
+        made.slow(2, nodes - 1, slower);
+    }
+    return made;
+}
+
+void where_all_meet_the_slowest_counts_and_the_number_does_not() {
+    for (const std::uint64_t rounds : {1U, 9U, 500U}) {
+        const double end = time_steps(meeting(3), rounds, false).seconds;
+        expect(near(end, static_cast<double>(rounds) + 1.25), "a chunk after another, and the last one's way");
+        const Schedule many = meeting(1024), folded = many.folded();
+        expect(folded.size() == 3, "all that send are alike, and all that take back");
+        expect(time_steps(many, rounds, false).seconds == end && time_steps(folded, rounds, false).seconds == end,
+               "of 1,024 as of 3");
+        expect(near(time_events(many, rounds, Queueing::in_turns, false).seconds, end), "and by events");
+        const Schedule late = meeting(64, 2.0), late_folded = late.folded();
+        const double later = time_steps(late, rounds, false).seconds;
+        expect(near(later, 2.0 * static_cast<double>(rounds) + 2.25), "all wait for the slow one");
+        expect(late_folded.size() == 5 && time_steps(late_folded, rounds, false).seconds == later, "which stays apart");
+        expect(near(time_events(late, rounds, Queueing::first_come, false).seconds, later), "by events too");
+    }
+}
+
 void what_waits_for_itself_is_refused() {
     Schedule made;
     const std::array<double, 1> one{1.0};
@@ -166,6 +205,7 @@ int main() {
     rounds_that_are_skipped_are_told_right();
     a_crossing_to_come_is_not_skipped();
     a_server_that_two_share_takes_as_long_as_both();
+    where_all_meet_the_slowest_counts_and_the_number_does_not();
     what_waits_for_itself_is_refused();
     what_cannot_be_is_refused();
     return verdict();

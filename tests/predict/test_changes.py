@@ -7,6 +7,7 @@ from busbw.base.errors import InputError
 from busbw.model.predict.prediction import ChangedCall
 from busbw.predict.changes import changed_call, changes_of
 from busbw.predict.closed import predicted
+from busbw.predict.machines import CannotTellError
 
 from .test_closed import machine
 
@@ -66,11 +67,22 @@ def test_a_calibrated_prediction_keeps_its_ratio() -> None:
     [
         "", "nic", "nic=", "nic=0G", "nic=800", "nic=\u0668G", "nics=0", "nics=1.5", "nics=999999999", "nvls=on",
         "oversubscription=0.5", "oversubscription=nan", "nic=800G,nic=400G", "slow=1", "nics=007e9",
+        "sharp=off", "sharp=",
     ],
 )  # fmt: skip
 def test_other_changes_are_refused(text: str) -> None:
     with pytest.raises(InputError):
         changes_of((text,))
+
+
+def test_what_sharp_gives_is_told_by_no_document() -> None:
+    with pytest.raises(CannotTellError, match=r"none is published; it is bounded by 796.9 GB/s, nvlstree without"):
+        worth("sharp=on")
+    # The bound is that of the machine with the other changes.
+    with pytest.raises(CannotTellError, match=r"bounded by 398.4 GB/s"):
+        worth("sharp=on,nic=200G")
+    with pytest.raises(CannotTellError, match="no bound of SHARP is known for all_reduce on 1 node"):
+        worth("sharp=on", nodes=1)
 
 
 def test_what_is_not_there_cannot_be_off() -> None:

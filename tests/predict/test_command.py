@@ -122,6 +122,40 @@ def test_a_slow_nic_and_leaves_take_schedules_which_are_named(tmp_path: Path) ->
     assert row["expected"]["busbw_Bps"] < row["simulated"]["busbw_Bps"] < row["expected"]["bound_Bps"]
 
 
+def test_sharp_is_shown_at_line_rate_by_a_schedule_and_never_predicted(tmp_path: Path) -> None:
+    asked = ("predict", *AZURE, "--tier", "events")
+    told = {}
+    for name in ("sharp", "CollNetDirect", "collnetchain"):
+        done = warm_busbw(*asked, "--algorithm", name, "--json", cwd=tmp_path)
+        assert done.returncode == 4
+        (row,) = json.loads(done.stdout)["rows"]
+        assert "expected" not in row or row["expected"] is None
+        told[name] = row["at_line_rate"]
+    assert [call["algorithm"] for call in told["sharp"]] == ["collnetdirect", "collnetchain"]
+    assert told["sharp"] == told["CollNetDirect"] + told["collnetchain"]
+    words = warm_busbw(*asked, "--algorithm", "sharp", "--explain", cwd=tmp_path).stdout
+    assert words.count("no prediction: latency, software and losses are left out") == 2
+    assert "collnetchain: one of 8 identical lanes" in words
+    assert "not known to be offered" not in words
+    # Nobody says that AWS has it; without a schedule's tier nothing is shown.
+    other = ("all_reduce", "--platform", "aws-p5", "--nodes", "4", "--size", "1G", "--algorithm", "sharp")
+    assert "not known to be offered here" in warm_busbw("predict", *other, "--tier", "steps", cwd=tmp_path).stdout
+    assert "at line rate" not in warm_busbw("predict", *other, cwd=tmp_path).stdout
+    changed = warm_busbw(*asked, "--algorithm", "sharp", "--what-if", "nic=800G", cwd=tmp_path)
+    assert changed.returncode == 4
+    assert "without --what-if" in changed.stdout
+
+
+def test_what_sharp_would_give_cannot_be_told(tmp_path: Path) -> None:
+    done = warm_busbw("predict", *AZURE, "--what-if", "nic=200G,sharp=on", "--json", cwd=tmp_path)
+    assert done.returncode == 0
+    (row,) = json.loads(done.stdout)["rows"]
+    assert row["expected"]["busbw_Bps"] > 0
+    assert "changed" not in row or row["changed"] is None
+    # With half of the NICs' rate: 2(n-1)/n x 200 GB/s.
+    assert "it is bounded by 387.5 GB/s" in row["cannot_change"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
@@ -140,6 +174,8 @@ def test_a_slow_nic_and_leaves_take_schedules_which_are_named(tmp_path: Path) ->
         (("all_reduce", "--platform", "aws-p5", "--channels", "ring=8"), 2, "is no graph"),
         (("alltoall", "--platform", "aws-p5", "--nodes", "2"), 4, "cannot tell"),
         (("all_reduce", "--platform", "aws-p5", "--nodes", "2", "--algorithm", "sharp"), 4, "SHARP"),
+        ((*AZURE, "--algorithm", "collnetdirect", "--schedule-out", "s.goal"), 2, "a switch is no rank"),
+        ((*AZURE, "--what-if", "sharp=off"), 2, "only sharp=on"),
         ((*AZURE, "--what-if", "slow-nic=node7:0.5"), 2, "no node 7 of 4"),
         ((*AZURE, "--what-if", "slow-nic=node1:2"), 2, "no slow NIC"),
         ((*AZURE, "--what-if", "leaf=4"), 2, "without oversubscription"),

@@ -3,11 +3,13 @@
 import math
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from busbw.base.collectives import COLLECTIVES
 from busbw.base.errors import InputError
@@ -15,19 +17,22 @@ from busbw.limits.algorithms import busiest_halves
 from busbw.limits.ceiling import ceiling
 from busbw.predict.closed import predicted
 from busbw.predict.machines import CannotTellError
+from busbw.predict.schedules.collnet import collnet_chain, collnet_direct
 from busbw.predict.schedules.description import Schedule, loads_of
 from busbw.predict.schedules.exchanges import alltoall, pat
 from busbw.predict.schedules.leaves import Leaves, Placement, Routing, leaf_of, most_loaded
+from busbw.predict.schedules.programs import written_out
 from busbw.predict.schedules.rings import chain, neighbours, ring
-from busbw.predict.schedules.timing import LaneRates, SlowNic, time_events, time_steps
+from busbw.predict.schedules.timing import LaneRates, SlowNic, busiest_s, time_events, time_steps
 from busbw.predict.schedules.trees import both_parents, double_tree, nvls_tree
-from busbw.predict.tiers import line_rates, schedule_of, simulated
+from busbw.predict.tiers import at_line_rate, collnet_ways, line_rates, schedule_of, simulated
 
 from .test_closed import machine
 
 RATES = LaneRates(nic_Bps=50e9, nvlink_Bps=450e9, nic_latency_s=5e-6, nvlink_latency_s=1e-6)
 LARGE = 2**44
-KINDS = ("ring", "gather", "tree", "nvlstree", "alltoall", "two-level", "pat", "broadcast", "sendrecv")
+COLLNET = ("collnetdirect", "collnetchain")
+KINDS = ("ring", "gather", "tree", "nvlstree", "alltoall", "two-level", "pat", "broadcast", "sendrecv", *COLLNET)
 FEW = settings(max_examples=20, deadline=None, derandomize=True)
 
 
@@ -43,6 +48,8 @@ def made(kind: str, nodes: int, gpus: int, size_bytes: int, chunks: int = 4) -> 
         "pat": lambda: pat("all_gather", nodes=nodes, size_bytes=size_bytes, chunks=chunks),
         "broadcast": lambda: chain("broadcast", ports=gpus, chunks=chunks, **both),
         "sendrecv": lambda: neighbours(ports=gpus, chunks=chunks, **both),
+        "collnetdirect": lambda: collnet_direct(ports=gpus, chunks=chunks, **both),
+        "collnetchain": lambda: collnet_chain(ports=gpus, chunks=chunks, **both),
     }
     return makers[kind]()
 
@@ -69,6 +76,8 @@ def test_each_node_sends_and_receives_exactly_what_it_must(nodes: int, gpus: int
         "alltoall": Fraction((ranks - gpus) * gpus * size_bytes, ranks),
         "two-level": Fraction((ranks - gpus) * gpus * size_bytes, ranks),
         "pat": Fraction((nodes - 1) * size_bytes, nodes),
+        # The switches add: all of it leaves each node once, and the sum comes back.
+        **dict.fromkeys(COLLNET, Fraction(size_bytes)),
     }
     for kind, wanted in each.items():
         sent, received = nic_bytes(made(kind, nodes, gpus, size_bytes))
@@ -92,7 +101,92 @@ def test_both_trees_reach_every_node_and_none_has_more_than_two_children() -> No
                 assert hops <= math.ceil(math.log2(nodes)) + 1
 
 
-@settings(max_examples=27, deadline=None, derandomize=True)
+@FEW
+@given(
+    kind=st.sampled_from(COLLNET),
+    nodes=st.integers(2, 9),
+    gpus=st.integers(1, 8),
+    ports=st.integers(1, 8),
+    chunks=st.integers(1, 9),
+)
+def test_collnet_moves_within_a_node_what_its_ways_say(
+    kind: str, nodes: int, gpus: int, ports: int, chunks: int
+) -> None:
+    size_bytes = 2**20 + 1
+    make = collnet_direct if kind == "collnetdirect" else collnet_chain
+    schedule = make(nodes=nodes, gpus=gpus, ports=ports, size_bytes=size_bytes, chunks=chunks)
+    loads, part = loads_of(schedule), Fraction(size_bytes, min(gpus, ports))
+    for side in (loads.sent, loads.received):
+        within = [side.get((rank, "nvlink"), Fraction(0)) for rank in range(schedule.ranks)]
+        # Each other GPU's part goes to the head, and the sum from there to each; or both along the row.
+        assert sum(within) == 2 * (gpus - 1) * nodes * part
+        busiest = gpus - 1 if kind == "collnetdirect" else min(2, gpus - 1)
+        assert max(within) == max(busiest, min(1, gpus - 1)) * part
+    # Over all lanes no link of a GPU has more than its rate: events and steps take as long as the busiest link.
+    even = LaneRates(nic_Bps=1e15, nvlink_Bps=450e9)
+    for timed in (time_steps, time_events):
+        assert timed(schedule, even).time_s >= busiest_s(schedule, even) * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("kind", COLLNET)
+def test_the_sum_in_the_switches_waits_for_every_node(kind: str) -> None:
+    usual = time_steps(made(kind, 16, 4, 2**20, 1), RATES).time_s
+    for node in (0, 7, 15):
+        late = time_steps(made(kind, 16, 4, 2**20, 1), RATES, slow=(SlowNic(node=node, share=0.5),)).time_s
+        # Its part arrives later, and comes back to it more slowly.
+        assert late - usual == pytest.approx(2 * 2**18 / RATES.nic_Bps)
+    # However many nodes there are, a chunk crosses the network once.
+    assert time_steps(made(kind, 700, 4, 2**20, 1), RATES).time_s == usual
+
+
+@pytest.mark.parametrize(("nodes", "gpus"), [(2, 1), (3, 2), (5, 8)])
+def test_one_chunk_of_collnet_takes_its_hops_and_crosses_the_network_once(nodes: int, gpus: int) -> None:
+    part_bytes = Fraction(2**24, gpus)
+    # Both ways, and each lane takes as much of a link as 2(g-1) of its own parts.
+    within_s = float(2 * (gpus - 1) * part_bytes) / RATES.nvlink_Bps
+    network_s = 2 * float(part_bytes) / RATES.nic_Bps + RATES.nic_latency_s
+    hop_s = RATES.nvlink_latency_s
+    direct_s = network_s + (2 * within_s + hop_s if gpus > 1 else 0.0)
+    chain_s = network_s + 2 * (gpus - 1) * within_s + max(0, 2 * gpus - 3) * hop_s
+    for kind, wanted_s in (("collnetdirect", direct_s), ("collnetchain", chain_s)):
+        schedule = made(kind, nodes, gpus, 2**24, 1)
+        assert time_steps(schedule, RATES).time_s == pytest.approx(wanted_s, rel=1e-12)
+    # Event by event the link of a head sends the sum to one GPU after another, the last as late as all but one take.
+    late_s = within_s * (gpus - 2) / (gpus - 1) if gpus > 1 else 0.0
+    events_s = time_events(made("collnetdirect", nodes, gpus, 2**24, 1), RATES).time_s
+    assert events_s == pytest.approx(direct_s + late_s, rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", COLLNET)
+def test_eight_chunks_of_collnet_are_under_way_at_most(kind: str) -> None:
+    far = LaneRates(nic_Bps=50e9, nvlink_Bps=450e9, nic_latency_s=1.0)
+    for gpus in (1, 4):
+        for chunks in (1, 8, 9, 40):
+            schedule = made(kind, 3, gpus, 2**20, chunks)
+            for found in (time_steps(schedule, far), time_events(schedule, far, skips=False)):
+                assert found.time_s == pytest.approx(math.ceil(chunks / 8), abs=0.01)
+
+
+def test_collnet_goes_in_chunks_as_nccl_cuts_them() -> None:
+    def rounds(kind: str, size_bytes: int) -> int:
+        return schedule_of(machine("azure-nd-h100-v5"), 12, "all_reduce", kind, size_bytes).rounds
+
+    # 16 channels, in direct each of 8 heads: 512 KiB, and 256 KiB along a chain; at least 32 KiB.
+    assert rounds("collnetdirect", 2**34) == 2**34 // (16 * 8 * 2**19)
+    assert rounds("collnetchain", 2**34) == 2**34 // (16 * 2**18)
+    assert rounds("collnetdirect", 2**22) == 1
+    assert rounds("collnetchain", 2**22) == 2**22 // (16 * 2**15)
+
+
+@pytest.mark.parametrize("kind", COLLNET)
+def test_leaves_that_block_do_not_slow_what_their_switches_have_added(kind: str) -> None:
+    leaves = Leaves(nodes=8, oversubscription=8.0, routing="adaptive", placement="scattered")
+    for timed in (time_steps, time_events):
+        open_s = timed(made(kind, 16, 2, 2**26), RATES).time_s
+        assert timed(made(kind, 16, 2, 2**26), RATES, leaves=leaves).time_s == pytest.approx(open_s, rel=1e-12)
+
+
+@settings(max_examples=33, deadline=None, derandomize=True)
 @given(kind=st.sampled_from(KINDS), nodes=st.integers(2, 1024), gpus=st.sampled_from((1, 2)))
 def test_nothing_waits_for_itself_on_any_number_of_nodes(kind: str, nodes: int, gpus: int) -> None:
     if kind in ("nvlstree", "two-level") or (kind == "tree" and nodes > 200):
@@ -114,7 +208,7 @@ def test_folded_is_unfolded_exactly(kind: str, nodes: int, gpus: int, chunks: in
 
 
 @FEW
-@given(kind=st.sampled_from(("ring", "gather", "pat", "broadcast", "sendrecv")), nodes=st.integers(2, 16))
+@given(kind=st.sampled_from(("ring", "gather", "pat", "broadcast", "sendrecv", *COLLNET)), nodes=st.integers(2, 16))
 def test_events_without_contention_are_steps(kind: str, nodes: int) -> None:
     schedule = made(kind, nodes, 1, 2**26)
     for in_turns in (True, False):
@@ -145,6 +239,90 @@ def test_large_messages_take_what_bounds_allow_and_never_less(name: str, collect
         for found in (time_steps(schedule, rates), time_events(schedule, rates)):
             assert factor * LARGE / found.time_s <= allowed * (1 + 1e-9)
             assert factor * LARGE / found.time_s >= allowed * 0.995
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "limited_by"),
+    [
+        ("azure-nd-h100-v5", "collnetdirect", "nvlink"),
+        ("azure-nd-h100-v5", "collnetchain", "nvlink"),
+        ("azure-ndv4", "collnetdirect", "nvlink"),
+        ("aws-p4de", "collnetdirect", "nic"),
+        ("aws-p4de", "collnetchain", "nic"),
+        ("isambard-ai-phase2", "collnetchain", "nic"),
+    ],
+)
+def test_large_messages_by_collnet_take_what_its_links_allow_and_never_less(
+    name: str, kind: str, limited_by: str
+) -> None:
+    rates, gpus = machine(name).rates, machine(name).rates.gpus
+    assert rates.nvlink is not None
+    for nodes in (2, 3, 32):
+        (bound,) = ceiling(rates, nodes=nodes, collective="all_reduce", algorithm=kind).bounds
+        factor = COLLECTIVES["all_reduce"].factor(nodes * gpus)
+        lines = {line.part: line.busbw_Bps or math.inf for line in bound.lines}
+        # What the switch of a node could add, GPUs add here: 2(g-1) parts of S/g pass the links of each.
+        lines["nvlink"] = factor * rates.nvlink.rate_Bps * gpus / (2 * (gpus - 1))
+        allowed = min(lines["nvlink"], lines["nic"])
+        assert allowed == lines[limited_by]
+        schedule = schedule_of(machine(name), nodes, "all_reduce", kind, LARGE)
+        line = line_rates(machine(name), nodes, schedule)
+        for timed in (time_steps, time_events):
+            busbw_Bps = factor * LARGE / timed(schedule, line).time_s
+            assert 0.995 * allowed <= busbw_Bps <= allowed * (1 + 1e-9)
+            assert busbw_Bps <= (bound.busbw_Bps or 0.0) * (1 + 1e-9)
+
+
+def test_collnet_at_line_rate_is_below_its_bound_at_any_size() -> None:
+    for nodes, power in ((2, 10), (7, 20), (128, 24), (2000, 30)):
+        (bound,) = ceiling(
+            machine("azure-nd-h100-v5").rates, nodes=nodes, collective="all_reduce", algorithm="sharp"
+        ).bounds
+        for way in collnet_ways("sharp"):
+            for tier in ("steps", "events"):
+                found = at_line_rate(
+                    machine("azure-nd-h100-v5"), nodes=nodes, collective="all_reduce", algorithm=way,
+                    size_bytes=2**power, tier="steps" if tier == "steps" else "events",
+                )  # fmt: skip
+                assert found.algorithm == way
+                assert 0 < found.busbw_Bps <= (bound.busbw_Bps or 0.0)
+
+
+def test_names_of_sharp_stand_for_one_way_or_both() -> None:
+    assert collnet_ways("CollNetChain") == ("collnetchain",)
+    assert collnet_ways("collnetdirect") == ("collnetdirect",)
+    assert collnet_ways("SHARP") == collnet_ways("collnet") == COLLNET
+    assert collnet_ways("tree") == collnet_ways(None) == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "gpus", "nodes", "kind", "words"),
+    [
+        ("isambard-ai-phase2", 4, 4, "collnetdirect", "joined by a switch"),
+        ("azure-nd-h100-v5", 8, 4096, "collnetchain", "at most 2048 nodes"),
+        ("azure-nd-h100-v5", 8, 1, "collnetchain", "no schedule of collnetchain"),
+        ("gb200-nvl72", 4, 36, "collnetchain", "NVLink joins several nodes"),
+    ],
+)
+def test_where_collnet_has_no_schedule_it_says_why(name: str, gpus: int, nodes: int, kind: str, words: str) -> None:
+    assert machine(name).rates.gpus == gpus
+    with pytest.raises(CannotTellError, match=words):
+        schedule_of(machine(name), nodes, "all_reduce", kind, 2**30)
+    without = replace(machine(name), rates=structs.replace(machine(name).rates, sharp=False))
+    with pytest.raises(CannotTellError, match="said not to offer SHARP" if 1 < nodes < 4096 else words):
+        schedule_of(without, nodes, "all_reduce", kind, 2**30)
+
+
+@pytest.mark.parametrize("kind", COLLNET)
+def test_of_sharp_nothing_is_predicted_and_nothing_exported(kind: str) -> None:
+    for algorithm in (kind, "collnet"):
+        with pytest.raises(CannotTellError, match="SHARP"):
+            simulated(
+                machine("azure-nd-h100-v5"), nodes=4, collective="all_reduce", algorithm=algorithm, size_bytes=2**30,
+                tier="steps",
+            )  # fmt: skip
+    with pytest.raises(InputError, match="a switch is no rank"):
+        written_out(made(kind, 4, 2, 2**20), RATES)
 
 
 @pytest.mark.parametrize("name", ["azure-nd-h100-v5", "aws-p5", "azure-ndv4", "isambard-ai-phase2", "gcp-a3-ultra"])
@@ -253,6 +431,11 @@ def test_what_cannot_be_is_refused() -> None:
         ring("all_reduce", nodes=1, gpus=1, ports=1, size_bytes=1)
     with pytest.raises(InputError, match="does no alltoall"):
         ring("alltoall", nodes=2, gpus=1, ports=1, size_bytes=1)
+    with pytest.raises(InputError, match="CollNet direct with 9 GPUs"):
+        made("collnetdirect", 2, 9, 2**20)
+    for kind in COLLNET:
+        with pytest.raises(InputError, match="no CollNet of 1 nodes"):
+            made(kind, 1, 8, 2**20)
     with pytest.raises(InputError, match="no node 9"):
         time_steps(made("tree", 4, 2, 2**20), RATES, slow=(SlowNic(node=9, share=0.5),))
     with pytest.raises(InputError, match="at 0 of its rate"):

@@ -54,12 +54,12 @@ def read_goal(raw: bytes, gpus: int = 1) -> Schedule:
     )
 
 
-def read_msccl(raw: bytes, size_bytes: int) -> Schedule:
+def read_msccl(raw: bytes, size_bytes: int, gpus: int | None = None) -> Schedule:
+    """Return the schedule on nodes of so many GPUs; None: on one node."""
     found = algorithm_of_msccl(raw, "it.xml")
-    gpus = len(found.program.acts)
     return described(
-        found.of_size(size_bytes), gpus=gpus, ranks_of_nic=1, algorithm="MSCCL", collective="all_reduce",
-        wire=found.wire,
+        found.of_size(size_bytes), gpus=gpus or len(found.program.acts), ranks_of_nic=1, algorithm="MSCCL",
+        collective="all_reduce", wire=found.wire,
     )  # fmt: skip
 
 
@@ -178,8 +178,54 @@ def test_an_msccl_chain_in_any_order_takes_its_hops_and_its_chunks(order: list[i
     wanted_s = (hops + chunks - 1) * each_s + (hops - 1) * RATES.nvlink_latency_s
     steps = time_steps(read, RATES)
     assert steps.time_s == time_steps(read, RATES, folds=False).time_s
-    for found_s in (steps.time_s, time_events(read, RATES).time_s):
+    events_s = time_events(read, RATES).time_s
+    assert abs(events_s - steps.time_s) <= ALMOST * events_s
+    for found_s in (steps.time_s, events_s):
         assert wanted_s * (1 - ALMOST) <= found_s <= wanted_s + 2 * RATES.nvlink_latency_s
+
+
+@settings(max_examples=12, deadline=None, derandomize=True)
+@given(nodes=st.integers(2, 5), gpus=st.integers(1, 4), size_bytes=st.integers(2**10, 2**34))
+def test_an_msccl_ring_over_nodes_is_by_events_what_it_is_by_steps(nodes: int, gpus: int, size_bytes: int) -> None:
+    ranks = nodes * gpus
+    read = read_msccl(ring_xml(ranks).encode(), size_bytes, gpus)
+    loads, each = loads_of(read), Fraction(2 * (ranks - 1) * size_bytes, ranks)
+    # It leaves each node by its last GPU, and comes in to its first.
+    for side, place in ((loads.sent, gpus - 1), (loads.received, 0)):
+        through = {rank: moved for (rank, link), moved in side.items() if link == "nic" and moved}
+        assert through == {node * gpus + place: each for node in range(nodes)}
+    steps = time_steps(read, RATES)
+    for in_turns in (True, False):
+        events = time_events(read, RATES, in_turns=in_turns, skips=False)
+        assert abs(events.time_s - steps.time_s) <= ALMOST * steps.time_s
+    assert steps.time_s >= busiest_s(read, RATES) * (1 - ALMOST)
+    # With one node more it takes longer.
+    more = read_msccl(ring_xml(ranks + gpus).encode(), size_bytes, gpus)
+    assert time_steps(more, RATES).time_s > steps.time_s
+
+
+@settings(max_examples=3, deadline=None, derandomize=True)
+@given(ranks=st.one_of(st.integers(2, 1024), st.just(1024)))
+def test_nothing_of_msccl_waits_for_itself_on_any_number_of_ranks(ranks: int) -> None:
+    read = read_msccl(chain_xml(list(range(ranks)), 2), 2**22, 1)
+    steps_s = time_steps(read, RATES).time_s
+    assert abs(time_events(read, RATES).time_s - steps_s) <= ALMOST * steps_s
+    assert steps_s >= (ranks - 1) * RATES.nic_latency_s
+
+
+@settings(max_examples=8, deadline=None, derandomize=True)
+@given(nodes=st.integers(2, 3), power=st.integers(10, 34), tier=st.sampled_from(("steps", "events")))
+def test_no_ring_over_nodes_in_goal_or_msccl_is_above_the_bounds(nodes: int, power: int, tier: ScheduleTier) -> None:
+    platform, size_bytes = machine("azure-nd-h100-v5", gpus=2), 2**power
+    (bound,) = ceiling(platform.rates, nodes=nodes, collective="all_reduce", algorithm="ring").bounds
+    hops = [(rank, (rank + 1) % (2 * nodes)) for _ in range(2 * (2 * nodes - 1)) for rank in range(2 * nodes)]
+    goal = goal_of(2 * nodes, [(*hop, -(-size_bytes // (2 * nodes)), 1) for hop in hops])
+    for text in (ring_xml(2 * nodes).encode(), goal):
+        found = timed_import(
+            platform, imported_schedule(text, "a file"), nodes=nodes, collective="all_reduce", size_bytes=size_bytes,
+            algorithm="ring", tier=tier,
+        )  # fmt: skip
+        assert 0 < found.busbw_Bps <= (bound.busbw_Bps or 0) * (1 + ALMOST)
 
 
 @settings(max_examples=10, deadline=None, derandomize=True)

@@ -40,7 +40,7 @@ from busbw.predict.intervals import band_of
 from busbw.predict.machines import CannotTellError, MachineClass, groups_of, machine_of, measured_elsewhere
 from busbw.predict.nccl import choice
 from busbw.predict.sweeps import CellGroup
-from busbw.predict.tiers import ScheduleTier, simulated
+from busbw.predict.tiers import ScheduleTier, at_line_rate, collnet_ways, simulated
 from busbw.predict.worth import narrower_of, sensitivity_of
 from busbw.stats.distributions import median
 from busbw.store.files import read_bounded
@@ -134,6 +134,8 @@ def predict(asked: PredictRequest) -> Prediction:
         notes.append(
             "how leaves are joined is not published: --what-if oversubscription=2 tells what a spine that blocks takes"
         )
+    if any(row.at_line_rate for row in rows) and machine.rates.sharp is not True:
+        notes.append("SHARP is not known to be offered here: at line rate only as if it were")
     calls = [row.expected for row in told if row.expected is not None]
     largest = max(calls, key=lambda call: (call.nodes, call.size_bytes), default=None)
     return Prediction(
@@ -240,7 +242,11 @@ def _row(settled: _Settled, asked: PredictRequest, nodes: int, size_bytes: int, 
             left_out = predictor_constants().left_out
             calls = tuple(calibrated(call, settled.calibration.points, left_out) for call in before)
     except CannotTellError as error:
-        return PredictedSize(nodes=nodes, size_bytes=size_bytes, choice=chosen, cannot=str(error))
+        line_rate, cannot = _at_line_rate(settled, asked, nodes, size_bytes)
+        return PredictedSize(
+            nodes=nodes, size_bytes=size_bytes, choice=chosen, at_line_rate=line_rate, cannot_simulate=cannot,
+            cannot=str(error),
+        )  # fmt: skip
     expected, by = _expected(calls, chosen, wanted)
     if expected is None:
         return PredictedSize(
@@ -265,6 +271,34 @@ def _row(settled: _Settled, asked: PredictRequest, nodes: int, size_bytes: int, 
         simulated=simulation,
         cannot_simulate=cannot_simulate,
     )
+
+
+def _at_line_rate(
+    settled: _Settled, asked: PredictRequest, nodes: int, size_bytes: int
+) -> tuple[tuple[SimulatedCall, ...], str | None]:
+    """Return what SHARP takes at line rate by each way that is asked for, and why others are not told."""
+    ways = collnet_ways(asked.algorithm)
+    if settled.tier in (None, "closed") or not ways:
+        return (), None
+    if settled.changes is not None:
+        return (), "SHARP is shown at line rate for the machine as it is, without --what-if"
+    tier: ScheduleTier = "events" if settled.tier == "events" else "steps"
+    found, reasons = [], []
+    for way in ways:
+        try:
+            found.append(
+                at_line_rate(
+                    settled.machine,
+                    nodes=nodes,
+                    collective=asked.collective,
+                    algorithm=way,
+                    size_bytes=size_bytes,
+                    tier=tier,
+                )
+            )
+        except CannotTellError as error:
+            reasons.append(str(error))
+    return tuple(found), "; ".join(dict.fromkeys(reasons)) or None
 
 
 def _simulated(settled: _Settled, expected: PredictedCall, collective: str) -> tuple[SimulatedCall | None, str | None]:

@@ -33,7 +33,10 @@ _PROTOCOLS: dict[str, Protocol] = {"ll": "LL", "ll128": "LL128", "simple": "Simp
     "--size", "sizes_bytes", multiple=True, type=SIZE, metavar="SIZE", help="A size, instead of -b, -e and -f."
 )
 @click.option(
-    "--algorithm", metavar="NAME", help="ring, tree, nvls, nvlstree [default: what NCCL takes, or the fastest]."
+    "--algorithm",
+    metavar="NAME",
+    help="ring, tree, nvls, nvlstree, sharp (with --tier also collnetdirect, collnetchain) "
+    "[default: what NCCL takes, or the fastest].",
 )
 @click.option("--protocol", type=click.Choice(tuple(_PROTOCOLS), case_sensitive=False), help="As NCCL_PROTO fixes it.")
 @click.option("--nccl", metavar="VERSION", help="Whose choice, as 2.28.9 [default: the newest that is known].")
@@ -50,7 +53,7 @@ _PROTOCOLS: dict[str, Protocol] = {"ll": "LL", "ll128": "LL128", "simple": "Simp
     "--what-if",
     multiple=True,
     metavar="KEY=VALUE,...",
-    help="nic=800G, nics=16, oversubscription=2, leaf=16, nvls=off, slow-nic=node7:0.5.",
+    help="nic=800G, nics=16, oversubscription=2, leaf=16, nvls=off, sharp=on, slow-nic=node7:0.5.",
 )
 @click.option(
     "--tier",

@@ -16,10 +16,12 @@ from typing import TypeVar
 from msgspec import structs
 
 from busbw.base.errors import InputError
+from busbw.base.text import counted
+from busbw.base.units import format_rate
 from busbw.model.limit import NodeRates, Rate
 from busbw.model.predict.prediction import ChangedCall, PredictedCall
-from busbw.predict.closed import predicted
-from busbw.predict.machines import MachineClass
+from busbw.predict.closed import SHARP_UNTOLD, bounds_of, predicted
+from busbw.predict.machines import CannotTellError, MachineClass
 from busbw.predict.schedules.leaves import Leaves, Placement, Routing
 from busbw.predict.schedules.timing import SlowNic
 from busbw.predict.tiers import USUAL, Hindrances, ScheduleTier, simulated
@@ -29,11 +31,11 @@ Name = TypeVar("Name", bound=str)
 _RATE = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,3})?)G", re.ASCII)
 _NUMBER = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,3})?", re.ASCII)
 _SLOW = re.compile(r"node([0-9]{1,6}):(0\.[0-9]{1,4}|1)", re.ASCII)
-_HINT = "nic=800G, nics=16, oversubscription=2, leaf=16, nvls=off or slow-nic=node7:0.5, with commas between"
+_HINT = "nic=800G, nics=16, oversubscription=2, leaf=16, nvls=off, sharp=on or slow-nic=node7:0.5, with commas between"
 _LEAF_HINT = "oversubscription=2,leaf=16, and routing=static or adaptive, placement=ordered or scattered where known"
 _ROUTINGS: dict[str, Routing] = {"adaptive": "adaptive", "static": "static"}
 _PLACEMENTS: dict[str, Placement] = {"ordered": "in order", "scattered": "scattered"}
-_KEYS = ("nic", "nics", "oversubscription", "nvls", "slow-nic", "leaf", "routing", "placement")
+_KEYS = ("nic", "nics", "oversubscription", "nvls", "sharp", "slow-nic", "leaf", "routing", "placement")
 _MOST_OF_A_LEAF = 999
 # Of a constant that one document tells: the spread of networks among each other.
 _UNTOLD_SPREAD = 0.061
@@ -51,6 +53,8 @@ class Changes:
     nics: int | None = None
     oversubscription: float | None = None
     without_nvls: bool = False
+    # The switches between nodes add.
+    with_sharp: bool = False
     # One NIC of one node.
     slow: SlowNic | None = None
     # Nodes of a leaf; None: nothing is known of leaves. Of it and of what follows None takes both ends.
@@ -82,7 +86,8 @@ def changes_of(texts: tuple[str, ...]) -> Changes | None:
         nic_Bps=_number(_RATE, asked.get("nic"), "nic", 100_000.0, 1e9 / 8),
         nics=_whole(asked.get("nics"), "nics", "NICs", _MOST_NICS),
         oversubscription=_number(_NUMBER, asked.get("oversubscription"), "oversubscription", _MOST_BLOCKED, 1.0),
-        without_nvls=_off(asked.get("nvls")),
+        without_nvls=_is_only("off", asked.get("nvls"), "nvls"),
+        with_sharp=_is_only("on", asked.get("sharp"), "sharp"),
         slow=_slow(asked.get("slow-nic")),
         leaf=_whole(asked.get("leaf"), "leaf", "nodes of a leaf", _MOST_OF_A_LEAF),
         routing=_named(_ROUTINGS, asked.get("routing"), "routing"),
@@ -131,10 +136,10 @@ def _whole(text: str | None, key: str, what: str, most: int) -> int | None:
     return int(value) if value is not None else None
 
 
-def _off(text: str | None) -> bool:
-    if text not in (None, "off"):
-        raise InputError(f"{text[:20]!r} is no value of nvls", where="--what-if", hint="only nvls=off")
-    return text == "off"
+def _is_only(known: str, text: str | None, key: str) -> bool:
+    if text not in (None, known):
+        raise InputError(f"{text[:20]!r} is no value of {key}", where="--what-if", hint=f"only {key}={known}")
+    return text == known
 
 
 def _changed(machine: MachineClass, changes: Changes, *, blocked: bool) -> MachineClass:
@@ -173,6 +178,8 @@ def changed_call(
     `tier`: by which schedules are timed where the closed form cannot tell. Raises CannotTellError where the changed
     machine is of a kind that nobody has published, or a schedule lacks what limits.
     """
+    if changes.with_sharp:
+        raise CannotTellError(_sharp_words(_changed(machine, changes, blocked=False), call, collective))
     before = predicted(
         machine, nodes=call.nodes, collective=collective, size_bytes=call.size_bytes, algorithm=call.algorithm
     )[0]
@@ -203,6 +210,19 @@ def changed_call(
         tier=tier if changes.takes_schedules else "closed",
         assumed=tuple(dict.fromkeys(assumed)),
     )
+
+
+def _sharp_words(machine: MachineClass, call: PredictedCall, collective: str) -> str:
+    """Return why nobody can tell what SHARP would give, and what bounds it."""
+    try:
+        (bound,) = bounds_of(machine, call.nodes, collective, "collnet")
+    except InputError:
+        return f"no bound of SHARP is known for {collective} on {counted(call.nodes, 'node')}"
+    said = {None: "; it is not known to be offered here", False: "; it is said not to be offered here"}
+    offered = said.get(machine.rates.sharp, "")
+    most = format_rate(bound.busbw_Bps or 0.0)
+    bounds = f"it is bounded by {most}, {call.algorithm} without changes by {format_rate(call.bound_Bps)}"
+    return f"{SHARP_UNTOLD}{offered}; {bounds}"
 
 
 def _by_schedule(

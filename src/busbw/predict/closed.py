@@ -29,7 +29,7 @@ from busbw.predict.machines import RDMA, CannotTellError, MachineClass, groups_o
 from busbw.predict.nccl_table import BLACKWELL
 from busbw.predict.rising import LARGEST_BYTES, TREES, rise_of
 
-_SHARP = "SHARP: what of its bound is reached takes a measured constant for each regime, and none is published"
+SHARP_UNTOLD = "SHARP: what of its bound is reached takes a measured constant for each regime, and none is published"
 # Rings over eight NICs of 400 Gb/s were seen at this share of line rate or from 0.92 on, and nobody has said why:
 # NDv5's 330 GB/s and A3 Ultra's 329 (W1, T07). Both modes stay in the interval.
 _SLOW_RING = 0.82
@@ -134,7 +134,7 @@ def _call(
     machine: MachineClass, nodes: int, collective: str, size_bytes: int, bound: Bound, constants: PredictorConstants
 ) -> PredictedCall:
     if bound.algorithm == "collnet":
-        raise CannotTellError(_SHARP)
+        raise CannotTellError(SHARP_UNTOLD)
     if bound.algorithm in ("nvls", "nvlstree") and machine.rates.nvls is False:
         raise CannotTellError(f"{bound.algorithm} takes NVSwitches that add, which such nodes do not have")
     ranks = machine.rates.gpus * nodes

@@ -3,6 +3,8 @@
 As src/graph/connect.cc, topoGetAlgoInfo, computeBuffSizes and calcCollChunking have it.
 """
 
+from collections.abc import Iterable
+
 from busbw.facts.nccl_model import NcclConstants
 from busbw.model.predict.nccl_choice import CostCell, NcclAlgorithm, NcclGraphs, NcclJob, Protocol
 from busbw.predict.nccl_table import BLACKWELL, HOPPER
@@ -167,15 +169,13 @@ def _halved(job: NcclJob, constants: NcclConstants, cell: CostCell, size_bytes: 
     """Return the chunk after it was halved while too few of them are in a channel's part, down to a floor."""
     per_node, depth = job.ranks // job.nodes, job.nodes.bit_length() - 1
     # A graph file may have rings without a channel.
-    parts, stages = max(1, channels), 0.0
+    parts = max(1, channels)
     steps: tuple[tuple[float, int], ...] = ()
     if cell.algorithm == "collnetdirect":
-        stages = 1 if per_node == 1 else 2
-        parts, steps = parts * per_node, ((64 * stages, 128), (8 * stages, 64), (8 * stages, 32))
-    elif cell.algorithm == "collnetchain":
-        chunk = min(chunk, _CHAIN_CHUNK_BYTES)
-        steps = ((64 * per_node, 128), (8 * per_node, 64), (per_node, 32))
-    elif cell.algorithm == "tree" and cell.protocol == "LL128":
+        return direct_chunk_bytes(per_node, per_node, parts, size_bytes, chunk)
+    if cell.algorithm == "collnetchain":
+        return chain_chunk_bytes(per_node, parts, size_bytes, chunk)
+    if cell.algorithm == "tree" and cell.protocol == "LL128":
         stages = 1 + depth + 0.1 * per_node
         steps = ((64 * stages / per_node, 128), (16 * stages / per_node, 32))
     elif cell.algorithm == "tree" and cell.protocol == "Simple" and constants.tree_chunk_shrinks:
@@ -185,6 +185,24 @@ def _halved(job: NcclJob, constants: NcclConstants, cell: CostCell, size_bytes: 
         shares = 32 if cell.collective == "all_gather" else 16
         while chunk * channels * shares > size_bytes and chunk > 64 * _KIB:
             chunk //= 2
+    return _while_few(chunk, size_bytes, parts, steps)
+
+
+def direct_chunk_bytes(per_node: int, heads: int, channels: int, size_bytes: int, slot_bytes: int) -> int:
+    """Return what CollNet direct sends at once to each of so many heads on a channel."""
+    stages = 1 if per_node == 1 else 2
+    steps = ((64 * stages, 128), (8 * stages, 64), (8 * stages, 32))
+    return _while_few(slot_bytes, size_bytes, channels * heads, steps)
+
+
+def chain_chunk_bytes(per_node: int, channels: int, size_bytes: int, slot_bytes: int) -> int:
+    """Return what CollNet chain sends at once on a channel."""
+    steps = ((64 * per_node, 128), (8 * per_node, 64), (per_node, 32))
+    return _while_few(min(slot_bytes, _CHAIN_CHUNK_BYTES), size_bytes, channels, steps)
+
+
+def _while_few(chunk: int, size_bytes: int, parts: int, steps: Iterable[tuple[float, int]]) -> int:
+    """Return the chunk after it was halved while there are fewer of it than a bound, down to a floor in KiB each."""
     for least, kib in steps:
         while size_bytes // (parts * chunk) < least and chunk > kib * _KIB:
             chunk //= 2

@@ -14,17 +14,22 @@ from typing import Literal
 from busbw.base.collectives import COLLECTIVES
 from busbw.base.text import counted
 from busbw.facts.predictor import predictor_constants
+from busbw.limits.algorithms import algorithm_name
 from busbw.model.predict.prediction import SimulatedCall
-from busbw.predict.closed import bounds_of, large_Bps, own_part_of, own_s, share_of
+from busbw.predict.closed import SHARP_UNTOLD, bounds_of, large_Bps, own_part_of, own_s, share_of
 from busbw.predict.machines import CannotTellError, MachineClass, groups_of
+from busbw.predict.nccl_work import chain_chunk_bytes, direct_chunk_bytes
 from busbw.predict.rising import LARGEST_BYTES, rise_of
+from busbw.predict.schedules.collnet import MOST_DIRECT, collnet_chain, collnet_direct
 from busbw.predict.schedules.description import Schedule
 from busbw.predict.schedules.leaves import Leaves
-from busbw.predict.schedules.rings import SLICE_BYTES, ring
+from busbw.predict.schedules.rings import SLICE_BYTES, lanes_of, ring
 from busbw.predict.schedules.timing import LaneRates, SlowNic, Timed, time_events, time_steps
 from busbw.predict.schedules.trees import double_tree, nvls_tree
 
 ScheduleTier = Literal["steps", "events"]
+# NCCL's two ways to have the network's switches add; `limits` has one bound of both, called collnet.
+COLLNET_WAYS = ("collnetdirect", "collnetchain")
 MOST_NODES = 2048
 _KIB = 2**10
 # Channels of a lane.
@@ -52,6 +57,14 @@ class Hindrances:
 USUAL = Hindrances()
 
 
+def collnet_ways(asked: str | None) -> tuple[str, ...]:
+    """Return which ways of CollNet a name stands for: one, both for its other names, none for other algorithms."""
+    if asked is None or algorithm_name(asked) != "collnet":
+        return ()
+    own = asked.strip().lower()
+    return (own,) if own in COLLNET_WAYS else COLLNET_WAYS
+
+
 def schedule_of(machine: MachineClass, nodes: int, collective: str, algorithm: str, size_bytes: int) -> Schedule:
     """Return the schedule of a call. Raises CannotTellError for what has none, or more nodes than are counted."""
     if nodes > MOST_NODES:
@@ -73,9 +86,36 @@ def schedule_of(machine: MachineClass, nodes: int, collective: str, algorithm: s
         channels = _CHANNELS * max(1, min(ports, gpus))
         chunks = _chunks(size_bytes, 2 * channels * _tree_chunk_bytes(groups, gpus, channels, size_bytes))
         return double_tree(nodes=groups, gpus=gpus, ports=ports, size_bytes=size_bytes, chunks=chunks)
+    if algorithm in COLLNET_WAYS and collective == "all_reduce" and nodes > 1:
+        return _collnet(machine, nodes, algorithm, size_bytes)
+    if algorithm == "collnet":
+        raise CannotTellError(SHARP_UNTOLD)
     if algorithm == "pat":
         raise CannotTellError("the schedule of PAT has one chunk after the other, and NCCL's chunks overlap")
     raise CannotTellError(f"steps and events have no schedule of {algorithm} for {collective} on such nodes")
+
+
+def _collnet(machine: MachineClass, nodes: int, algorithm: str, size_bytes: int) -> Schedule:
+    """Return CollNet's schedule, in chunks as NCCL cuts them. Raises CannotTellError where there is none."""
+    gpus, ports = machine.rates.gpus, machine.rates.ports or 0
+    if machine.rates.sharp is False:
+        raise CannotTellError("the network of these nodes is said not to offer SHARP")
+    if groups_of(machine, nodes) < nodes:
+        raise CannotTellError("which GPUs send for CollNet, where NVLink joins several nodes, is not known")
+    lanes = lanes_of(nodes, gpus, ports)
+    channels = _CHANNELS * lanes
+    if algorithm == "collnetchain":
+        chunk_bytes = chain_chunk_bytes(gpus, channels, size_bytes, _SLOT_BYTES)
+        chunks = _chunks(size_bytes, channels * chunk_bytes)
+        return collnet_chain(nodes=nodes, gpus=gpus, ports=ports, size_bytes=size_bytes, chunks=chunks)
+    pair, all_links = machine.rates.pair, machine.rates.nvlink
+    is_meshed = pair is not None and all_links is not None and pair.rate_Bps < all_links.rate_Bps
+    if gpus > MOST_DIRECT or (is_meshed and gpus > 1):
+        raise CannotTellError(f"CollNet direct takes nodes of at most {MOST_DIRECT} GPUs, joined by a switch")
+    # Each channel serves all heads.
+    chunk_bytes = direct_chunk_bytes(gpus, lanes, channels, size_bytes, _SLOT_BYTES)
+    chunks = _chunks(size_bytes, channels * lanes * chunk_bytes)
+    return collnet_direct(nodes=nodes, gpus=gpus, ports=ports, size_bytes=size_bytes, chunks=chunks)
 
 
 def _nvls_tree_chunk_bytes(nodes: int, gpus: int, size_bytes: int) -> int:
@@ -136,14 +176,38 @@ def simulated(
     lane = lane_of(machine, nodes, collective, algorithm, size_bytes)
     timed = time_steps if tier == "steps" else time_events
     found = timed(schedule, lane.rates, slow=conditions.slow, leaves=conditions.leaves)
-    time_s = found.time_s + lane.once_s
+    return _call(machine, nodes, schedule, tier, found, size_bytes, once_s=lane.once_s)
+
+
+def _call(
+    machine: MachineClass,
+    nodes: int,
+    schedule: Schedule,
+    tier: ScheduleTier,
+    found: Timed,
+    size_bytes: int,
+    once_s: float = 0.0,
+) -> SimulatedCall:
+    time_s = found.time_s + once_s
     return SimulatedCall(
         tier=tier,
-        algorithm=algorithm,
+        algorithm=schedule.algorithm,
         time_s=time_s,
-        busbw_Bps=COLLECTIVES[collective].factor(machine.rates.gpus * nodes) * size_bytes / time_s,
+        busbw_Bps=COLLECTIVES[schedule.collective].factor(machine.rates.gpus * nodes) * size_bytes / time_s,
         words=words_of(schedule, found, tier),
     )
+
+
+def at_line_rate(
+    machine: MachineClass, *, nodes: int, collective: str, algorithm: str, size_bytes: int, tier: ScheduleTier
+) -> SimulatedCall:
+    """Return what a schedule takes at line rate, without latency and software: no prediction, as nothing is fitted.
+
+    Raises CannotTellError as `schedule_of` and `line_rates`.
+    """
+    schedule = schedule_of(machine, nodes, collective, algorithm, size_bytes)
+    timed = time_steps if tier == "steps" else time_events
+    return _call(machine, nodes, schedule, tier, timed(schedule, line_rates(machine, nodes, schedule)), size_bytes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,6 +261,8 @@ class _Reached:
 @lru_cache(maxsize=1024)
 def _reached(machine: MachineClass, nodes: int, collective: str, algorithm: str) -> _Reached:
     """Return that. Raises CannotTellError where a part limits the closed form that the schedule does not pass."""
+    if algorithm in COLLNET_WAYS:
+        raise CannotTellError(SHARP_UNTOLD)
     constants = predictor_constants()
     large = schedule_of(machine, nodes, collective, algorithm, LARGEST_BYTES)
     line = line_rates(machine, nodes, large)

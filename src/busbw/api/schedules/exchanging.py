@@ -15,8 +15,8 @@ from busbw.predict.imported import ImportedSchedule, imported_schedule, timed_im
 from busbw.predict.machines import CannotTellError, machine_of
 from busbw.predict.schedules.chakra import chakra_texts
 from busbw.predict.schedules.goal import MOST_BYTES, goal_text
-from busbw.predict.schedules.programs import written_out
-from busbw.predict.tiers import ScheduleTier, lane_of, schedule_of
+from busbw.predict.schedules.programs import no_form_of, written_out
+from busbw.predict.tiers import ScheduleTier, collnet_ways, lane_of, schedule_of
 from busbw.store.files import read_bounded, write_folder, write_whole
 
 
@@ -94,6 +94,8 @@ def write_schedule(path: Path, asked: PredictRequest, found: Prediction) -> int:
             where="--schedule-out",
             hint="FILE.goal, or FOLDER.chakra: a file a rank",
         )
+    if call is None and collnet_ways(asked.algorithm):
+        raise no_form_of(asked.algorithm or "")
     if len(found.rows) != 1 or call is None:
         what = "more than one call" if call is not None else "nothing is predicted"
         raise InputError(

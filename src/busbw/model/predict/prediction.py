@@ -228,6 +228,9 @@ class PredictedSize(Value, frozen=True, kw_only=True):
     # By steps or events, where that was asked for, or why it cannot be.
     simulated: SimulatedCall | None = None
     cannot_simulate: str | None = None
+    # Of SHARP, where steps or events were asked for: what each way takes at line rate, without latency and software.
+    # That is no prediction: nothing of it is fitted.
+    at_line_rate: tuple[SimulatedCall, ...] = ()
     cannot: str | None = None
 
 

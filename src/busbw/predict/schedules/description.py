@@ -61,13 +61,14 @@ class Via:
     # Of the rate of the link in one direction, as the steps count.
     share: Fraction = Fraction(1)
     # Of the same rate, while this work alone is under way: for the sender's end and the receiver's, as events count.
-    out: Fraction = Fraction(1)
-    into: Fraction = Fraction(1)
+    # None: that end is a switch between nodes, which is no rank and fills no link of one.
+    out: Fraction | None = Fraction(1)
+    into: Fraction | None = Fraction(1)
 
     def __hash__(self) -> int:
         """Return a hash of the fractions' parts: that of a fraction itself takes a modular inverse."""
-        share, out, into = self.share, self.out, self.into
-        return hash((self.link, share.as_integer_ratio(), out.as_integer_ratio(), into.as_integer_ratio()))
+        ends = [None if end is None else end.as_integer_ratio() for end in (self.out, self.into)]
+        return hash((self.link, self.share.as_integer_ratio(), *ends))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -141,9 +142,11 @@ def loads_of(schedule: Schedule) -> Loads:
     for work in schedule.works:
         moved = work.part_bytes * schedule.rounds
         for rank in work.ranks:
-            link = work.via_of(rank).link
-            sent[rank, link] += moved
-            received[work.peer.of(rank), link] += moved
+            via = work.via_of(rank)
+            if via.out is not None:
+                sent[rank, via.link] += moved
+            if via.into is not None:
+                received[work.peer.of(rank), via.link] += moved
     return Loads(sent=dict(sent), received=dict(received))
 
 
@@ -153,15 +156,22 @@ def folded(schedule: Schedule) -> Schedule:
     if period is None or period == schedule.ranks:
         return schedule
 
+    def ranks_of(ranks: Ranks) -> Ranks:
+        # A work is of all ranks, of one place in each period, or of one rank.
+        if ranks.count == 1 or ranks.stride % period == 0:
+            return Ranks(first=ranks.first % period, count=1)
+        return Ranks(first=0, count=period)
+
     def map_of(map_: Affine) -> Affine:
         return Affine(multiple=map_.multiple, plus=map_.plus % period, modulo=period) if map_.modulo else map_
 
     works = tuple(
         replace(
             work,
-            ranks=Ranks(first=0, count=period),
+            ranks=ranks_of(work.ranks),
             peer=map_of(work.peer),
-            after=tuple(replace(after, rank=map_of(after.rank)) for after in work.after),
+            # What waits for the same work of every period waits for one.
+            after=tuple(dict.fromkeys(replace(after, rank=map_of(after.rank)) for after in work.after)),
         )
         for work in schedule.works
     )

@@ -55,8 +55,10 @@ class WrittenSchedule:
 def written_out(schedule: Schedule, rates: LaneRates) -> WrittenSchedule:
     """Return all lanes and rounds of a schedule, act by act; what a switch or a GPU does alone takes time at `rates`.
 
-    Bytes are rounded up to whole ones. Raises InputError for more acts than are written.
+    Bytes are rounded up to whole ones. Raises InputError for more acts than are written, and for CollNet.
     """
+    if any(via.out is None or via.into is None for work in schedule.works for via in work.via):
+        raise no_form_of(schedule.algorithm)
     works = sum(work.ranks.count for work in schedule.works)
     most = 2 * works * schedule.rounds * schedule.lanes
     if most > MOST_ACTS:
@@ -69,6 +71,15 @@ def written_out(schedule: Schedule, rates: LaneRates) -> WrittenSchedule:
     for lane in range(schedule.lanes):
         writing.lane(lane)
     return WrittenSchedule(acts=tuple(writing.acts))
+
+
+def no_form_of(algorithm: str) -> InputError:
+    """Return the error for a schedule in which switches between nodes add: they are no ranks that send and receive."""
+    return InputError(
+        f"no schedule of {algorithm} is written: the switches of the network add, and a switch is no rank",
+        where="--schedule-out",
+        hint="--algorithm ring or tree",
+    )
 
 
 class _LaneWriting:

@@ -115,7 +115,8 @@ def busiest_s(schedule: Schedule, rates: LaneRates) -> float:
             via = work.via_of(rank)
             each = schedule.ranks_of_nic if via.link == "nic" else 1
             for end, place, share in (("out", rank, via.out), ("into", work.peer.of(rank), via.into)):
-                used_s[via.link, end, place // each] += schedule.rounds * work_seconds(work, via, rates, share)
+                if share is not None:
+                    used_s[via.link, end, place // each] += schedule.rounds * work_seconds(work, via, rates, share)
     return max(used_s.values(), default=0.0)
 
 
@@ -228,6 +229,8 @@ def _pass_links(
         own = first, Affine(), via.out
         peer = first + size, work.peer, via.into
         for server, map_, share in (own, peer):
+            if share is None:
+                continue
             seconds = work_seconds(work, via, rates, share)
             if via.link == "nic" and schedule.ranks_of_nic > 1:
                 for rank in ranks:

@@ -152,7 +152,8 @@ def _foundations(found: Prediction, *, explained: bool) -> list[str]:
     lines += [_narrower_words(found.narrower)] if found.narrower is not None else []
     lines += [f"what if: between: {words}" for words in dict.fromkeys(_assumed_words(row) for row in told) if words]
     lines += [f"by {row.simulated.tier}: {_simulated_words(row, row.simulated)}" for row in told if row.simulated]
-    beside = dict.fromkeys(row.cannot_simulate for row in told if row.cannot_simulate)
+    lines += [_line_rate_words(row, call) for row in found.rows for call in row.at_line_rate]
+    beside = dict.fromkeys(row.cannot_simulate for row in found.rows if row.cannot_simulate)
     lines += [f"by {found.beside}: cannot tell: {reason}" for reason in beside]
     untold = dict.fromkeys(row.cannot_change for row in told if row.cannot_change)
     lines += [f"what if: cannot tell: {reason}" for reason in untold]
@@ -163,6 +164,7 @@ def _foundations(found: Prediction, *, explained: bool) -> list[str]:
         lines += _sensitivity_words(found.sensitivity) if found.sensitivity is not None else []
         lines += [f"  {words}" for words in dict.fromkeys(words for call in calls for words in call.basis)]
         lines += [f"  {row.simulated.tier}: {row.simulated.words}" for row in told if row.simulated]
+        lines += [f"  {call.algorithm}: {call.words}" for row in found.rows for call in row.at_line_rate]
         lines += [words for row in told if row.choice is not None for words in _choice_words(row.choice)]
     return lines + [f"note: {note}" for note in found.notes]
 
@@ -218,6 +220,12 @@ def _assumed_words(row: PredictedSize) -> str:
 def _simulated_words(row: PredictedSize, call: SimulatedCall) -> str:
     what = f"{format_size(row.size_bytes)} on {counted(row.nodes, 'node')}"
     return f"{what}: {format_time(call.time_s)}, {format_rate(call.busbw_Bps)}, by {call.algorithm}; no interval"
+
+
+def _line_rate_words(row: PredictedSize, call: SimulatedCall) -> str:
+    what = f"{format_size(row.size_bytes)} on {counted(row.nodes, 'node')}"
+    told = f"{format_time(call.time_s)}, {format_rate(call.busbw_Bps)}, by {call.algorithm}"
+    return f"at line rate, by {call.tier}: {what}: {told}; no prediction: latency, software and losses are left out"
 
 
 def _choice_words(choice: PredictedChoice) -> list[str]:
