@@ -440,3 +440,14 @@ def test_what_cannot_be_is_refused() -> None:
         time_steps(made("tree", 4, 2, 2**20), RATES, slow=(SlowNic(node=9, share=0.5),))
     with pytest.raises(InputError, match="at 0 of its rate"):
         time_steps(made("tree", 4, 2, 2**20), RATES, slow=(SlowNic(node=1, share=0.0),))
+
+
+@pytest.mark.parametrize("gpus", [2, 3, 4, 8])
+def test_lanes_of_a_tree_share_the_links_of_a_gpu(gpus: int) -> None:
+    rates = LaneRates(nic_Bps=1e15, nvlink_Bps=450e9)
+    size_bytes = 2**32
+    schedule = double_tree(nodes=4, gpus=gpus, ports=gpus, size_bytes=size_bytes, chunks=1024)
+    # A head of each lane, and chains that pass each GPU: what leaves a GPU in all, at the rate of its links.
+    least_s = size_bytes * 2 * (gpus - 1) / gpus / rates.nvlink_Bps
+    for timed in (time_steps, time_events):
+        assert least_s <= timed(schedule, rates).time_s * (1 + 1e-9) <= least_s * 1.02

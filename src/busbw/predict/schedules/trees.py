@@ -207,9 +207,9 @@ def double_tree(*, nodes: int, gpus: int, ports: int, size_bytes: int, chunks: i
     lanes = lanes_of(nodes, gpus, ports)
     # Where each GPU heads a lane, g lanes pass 2(g-1) chunks each way over the links of a GPU; else two a lane.
     flows = max(1, 2 * (gpus - 1) if lanes == gpus else 2 * lanes)
-    via = Via(
-        link="nvlink", share=Fraction(1, 2 * flows), out=Fraction(2, max(2, flows)), into=Fraction(2, max(2, flows))
-    )
+    # A lane passes one of them where its chain begins or ends, two between: with two GPUs there is nothing between.
+    own = Fraction(1 if lanes == gpus == 2 else 2, max(2, flows))
+    via = Via(link="nvlink", share=Fraction(1, 2 * flows), out=own, into=own)
 
     def inside(tree: _Tree, node: int) -> _Inside:
         head = node * gpus
