@@ -25,6 +25,7 @@ from busbw.predict.fitting import (
     NEIGHBOURS,
     Residual,
     calibrated_by,
+    carried_residuals,
     fitted_constants,
     left_out_residuals,
     with_intervals,
@@ -82,11 +83,12 @@ def _kept(group: CellGroup) -> CellGroup:
     )
 
 
-def calibrated() -> tuple[PredictorConstants, tuple[Residual, ...]]:
-    """Return the constants with intervals, and what is left of each cell when its document is left out."""
+def calibrated() -> tuple[PredictorConstants, tuple[Residual, ...], tuple[Residual, ...]]:
+    """Return the constants with intervals, and what is left of cells: without their document, and their collective."""
     groups = training_groups()
     residuals = left_out_residuals(groups)
-    return with_intervals(fitted_constants(groups), residuals), residuals
+    carried = carried_residuals(groups)
+    return with_intervals(fitted_constants(groups), residuals, carried), residuals, carried
 
 
 def written(constants: PredictorConstants) -> str:
@@ -106,6 +108,8 @@ def written(constants: PredictorConstants) -> str:
         ("curve", constants.curve),
         ("hop", constants.hop),
         ("own", constants.own),
+        ("send", constants.send),
+        ("measured", constants.measured),
         ("left_out", constants.left_out),
     ):
         for row in rows:
@@ -208,7 +212,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("--write", action="store_true", help=f"write {CONSTANTS.relative_to(ROOT)}")
     asked = options.parse_args()
-    constants, residuals = calibrated()
+    constants, residuals, _carried = calibrated()
     print(written(constants))
     print(table(residuals, constants))
     print(calibrated_table(residuals, constants))

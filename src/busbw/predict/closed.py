@@ -7,6 +7,7 @@ interval is of documents that had no part in the constants.
 """
 
 import math
+from dataclasses import replace
 from functools import lru_cache
 
 from busbw.base.collectives import COLLECTIVES
@@ -17,6 +18,7 @@ from busbw.limits.algorithms import algorithm_name
 from busbw.limits.ceiling import ceiling
 from busbw.model.limit import Bound
 from busbw.model.predict.prediction import (
+    Exchange,
     Kinship,
     LinkShare,
     OwnPart,
@@ -27,7 +29,8 @@ from busbw.model.predict.prediction import (
 from busbw.predict.intervals import band_of, bands_words, reach_of, stretch_of
 from busbw.predict.machines import RDMA, CannotTellError, MachineClass, groups_of
 from busbw.predict.nccl_table import BLACKWELL
-from busbw.predict.rising import LARGEST_BYTES, TREES, rise_of
+from busbw.predict.rising import LARGEST_BYTES, ROOTED, TREES, rise_of
+from busbw.predict.sends import SENDS, SENT, SendTime, send_time
 
 _SHARP = "SHARP: what of its bound is reached takes a measured constant for each regime, and none is published"
 # Rings over eight NICs of 400 Gb/s were seen at this share of line rate or from 0.92 on, and nobody has said why:
@@ -41,7 +44,16 @@ _MOST_IN_RING = 4
 _NOT_IN_ONE_NODE = frozenset({"tree"})
 # Of networks and GPUs that nobody measured others say something, with an interval this many times as wide.
 _OTHER_TIMES = 1.5
-_COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")
+_COLLECTIVES = frozenset({"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce"}) | SENDS
+# By these names `limits` has the ways of sends and receives.
+_SENT_BY = frozenset({"linear", "neighbour"})
+# Patterns whose constants are of others until some document has them.
+_OWN_PATTERNS = SENDS | {"chain", "pat"}
+# Of these messages leave their rails: what was measured on many nodes says nothing of how a network carries them.
+_OFF_RAILS = frozenset({"alltoall", "gather", "scatter"})
+# How many times as far off as usual a part may be of which no document says anything.
+_UNTOLD_DOUBT = 10.0
+_TWO_LEVEL = "the two-level alltoall is no part of NCCL, and no document has its copies and its two exchanges by size"
 
 
 @lru_cache(maxsize=4096)
@@ -135,29 +147,29 @@ def _call(
 ) -> PredictedCall:
     if bound.algorithm == "collnet":
         raise CannotTellError(_SHARP)
+    if bound.algorithm == "two-level":
+        raise CannotTellError(_TWO_LEVEL)
     if bound.algorithm in ("nvls", "nvlstree") and machine.rates.nvls is False:
         raise CannotTellError(f"{bound.algorithm} takes NVSwitches that add, which such nodes do not have")
     ranks = machine.rates.gpus * nodes
-    within = groups_of(machine, nodes) == 1
     most_Bps, limited_by, share = large_Bps(machine, bound, constants, nodes=nodes, collective=collective)
     factor = COLLECTIVES[collective].factor(ranks)
-    own = own_part_of(machine, collective, bound.algorithm, constants) if within else None
-    rise = rise_of(machine, nodes, collective, bound.algorithm, constants)
-    parts = rise.parts(factor, size_bytes, rise.endless_Bps(factor, most_Bps))
-    # Beyond 16 GiB nobody measured that it still rises.
-    wire_s = parts.wire_s + max(0.0, factor * size_bytes / most_Bps - parts.time_s) + own_s(own, size_bytes, ranks)
-    time_s = parts.time_s + wire_s - parts.wire_s
+    timed = _timed(machine, nodes, collective, size_bytes, bound.algorithm, most_Bps, constants)
+    parts = timed.parts
+    time_s = parts.time_s + timed.own_s
     busbw_Bps = factor * size_bytes / time_s
     bound_Bps = bound.busbw_Bps or busbw_Bps
-    kinship = kinship_of(machine, share)
-    band = band_of(size_bytes)
-    scatter, words = reach_of(constants.left_out, band, kinship, scope_of(machine, nodes))
+    unmeasured = _unmeasured(machine, nodes, collective, bound.algorithm, constants)
+    kinship = kinship_of(machine, share) if unmeasured is None else "across"
+    scatter, words = _scatter(constants, machine, nodes, collective, size_bytes, kinship, unmeasured)
     scatter *= stretch_of((parts.latency_s + parts.filling_s) / time_s)
-    reach = scatter
+    down = up = scatter
     if bound.algorithm == "ring" and share.part == "nic" and share.share > _SLOW_RING:
-        reach = max(reach, math.log(share.share / _SLOW_RING))
+        down = up = max(scatter, math.log(share.share / _SLOW_RING))
         words += "; down to 0.82 of line rate at least, which is all that some rings reach"
-    times, extrapolated = _extrapolated(machine, nodes, share, constants)
+    times, extrapolated = _extrapolated(machine, nodes, share, constants, collective, unmeasured)
+    down = math.hypot(down * times, math.log(timed.most_s / time_s))
+    up = math.hypot(up * times, math.log(time_s / timed.least_s))
     return PredictedCall(
         nodes=nodes,
         ranks=ranks,
@@ -166,24 +178,99 @@ def _call(
         time_s=time_s,
         busbw_Bps=busbw_Bps,
         algbw_Bps=size_bytes / time_s,
-        low_Bps=busbw_Bps * math.exp(-reach * times),
-        high_Bps=min(busbw_Bps * math.exp(reach * times), bound_Bps),
+        low_Bps=busbw_Bps * math.exp(-down),
+        high_Bps=min(busbw_Bps * math.exp(up), bound_Bps),
         bound_Bps=bound_Bps,
         latency_s=parts.latency_s,
         filling_s=parts.filling_s,
         flags_s=parts.flags_s,
-        wire_s=wire_s,
+        wire_s=parts.wire_s + timed.own_s,
         limited_by=limited_by,
         kinship=kinship,
-        interval_words=f"{bands_words(band)}: {words}",
-        widest=_widest(scatter, reach, times, extrapolated),
+        unmeasured=unmeasured,
+        doubt=_UNTOLD_DOUBT if not share.documents else times if unmeasured is not None else 1.0,
+        interval_words=f"{bands_words(band_of(size_bytes))}: {words}",
+        widest=_widest(scatter, down, times, extrapolated, timed),
         extrapolated=extrapolated,
         share=share.share if limited_by != _CHANNELS else None,
         share_spread=share.spread,
         widened=times,
-        basis=(_share_words(share, limited_by), *rise.words, *([own_words(own)] if own is not None else [])),
-        documents=tuple(dict.fromkeys((*share.documents, *rise.documents))),
+        basis=(_share_words(share, limited_by), *timed.words),
+        documents=tuple(dict.fromkeys((*share.documents, *timed.documents))),
     )
+
+
+def _timed(
+    machine: MachineClass,
+    nodes: int,
+    collective: str,
+    size_bytes: int,
+    algorithm: str,
+    most_Bps: float,
+    constants: PredictorConstants,
+) -> SendTime:
+    """Return how long a call takes; `most_Bps`: the bus bandwidth of 16 GiB, of sends that of endless messages."""
+    if collective in SENDS:
+        return send_time(machine, nodes, collective, size_bytes, most_Bps, constants)
+    ranks = machine.rates.gpus * nodes
+    factor = COLLECTIVES[collective].factor(ranks)
+    own = own_part_of(machine, collective, algorithm, constants) if groups_of(machine, nodes) == 1 else None
+    rise = rise_of(machine, nodes, collective, algorithm, constants)
+    # What a chain reaches is of rings, which do not fill: of a large one it is not the whole.
+    is_chain = collective in ROOTED and rise.stages is not None
+    parts = rise.parts(factor, size_bytes, most_Bps if is_chain else rise.endless_Bps(factor, most_Bps))
+    # Beyond 16 GiB nobody measured that it still rises.
+    parts = replace(parts, wire_s=parts.wire_s + max(0.0, factor * size_bytes / most_Bps - parts.time_s))
+    written_s = own_s(own, size_bytes, ranks)
+    return SendTime(
+        parts=parts,
+        own_s=written_s,
+        least_s=parts.time_s + written_s,
+        most_s=parts.time_s + written_s,
+        words=(*rise.words, *([own_words(own)] if own is not None else [])),
+        documents=rise.documents,
+    )
+
+
+def pattern_of(collective: str, algorithm: str) -> str:
+    """Return by what documents have a way: sends by their collective, one root as a chain, else its algorithm."""
+    if collective in SENDS:
+        return collective
+    return "chain" if collective in ROOTED else algorithm
+
+
+def _unmeasured(
+    machine: MachineClass, nodes: int, collective: str, algorithm: str, constants: PredictorConstants
+) -> str | None:
+    """Return which pattern no document has, in words; None: some document has it, or it is like others."""
+    pattern, scope = pattern_of(collective, algorithm), scope_of(machine, nodes)
+    if pattern not in _OWN_PATTERNS or any((row.pattern, row.scope) == (pattern, scope) for row in constants.measured):
+        return None
+    what = {"chain": f"a chain ({collective})", "pat": f"PAT ({collective})"}.get(pattern, pattern)
+    return f"no document has {what} {'within a node' if scope == 'one node' else 'between nodes'}"
+
+
+def _scatter(
+    constants: PredictorConstants,
+    machine: MachineClass,
+    nodes: int,
+    collective: str,
+    size_bytes: int,
+    kinship: Kinship,
+    unmeasured: str | None,
+) -> tuple[float, str]:
+    """Return how far documents lie off that were left out, and in words which."""
+    band, scope = band_of(size_bytes), scope_of(machine, nodes)
+    found = reach_of(constants.left_out, band, kinship, scope, exchange_of(collective))
+    if unmeasured is None:
+        return found
+    # Few documents tell what is carried: no less than what is across.
+    return max(found, reach_of(constants.left_out, band, "carried", scope, exchange_of(collective)))
+
+
+def exchange_of(collective: str) -> Exchange:
+    """Return whether a collective is sends and receives, whose documents are held by themselves."""
+    return "sends" if collective in SENDS else "collective"
 
 
 def scope_of(machine: MachineClass, nodes: int) -> Scope:
@@ -279,18 +366,21 @@ def _no_share_words(machine: MachineClass, part: str, algorithm: str) -> str:
 
 def share_of(machine: MachineClass, part: str, algorithm: str, constants: PredictorConstants) -> LinkShare | None:
     """Return how much of a part is reached, of the nearest class that has documents; None: no class has."""
-    kind = "nic" if part in ("nic", "nic_slot") else "nvlink"
-    if part == "slot":
-        return None
-    alike = "tree" if kind == "nic" and algorithm in TREES else algorithm
+    kind = "nic" if part in ("nic", "nic_slot") else "slot" if part == "slot" else "nvlink"
+    if kind == "slot":
+        return _share(constants, kind, "any", None, None)
+    alike = "tree" if kind == "nic" and algorithm in TREES else SENT if algorithm in _SENT_BY else algorithm
     ladder: list[tuple[str, str | None, str | None]] = [(alike, each, None) for each in machine.generations]
     if algorithm == "nvlstree":
         # Within a node its switch adds as it does in one alone.
         ladder += [("nvls", each, None) for each in machine.generations]
     ladder.append((alike, None, None))
-    if algorithm == "tree":
-        # Within a node it is a chain of its GPUs, over the links that a ring takes.
+    if algorithm == "tree" or alike == SENT:
+        # Within a node a tree is a chain of its GPUs, over the links that a ring takes; so do sends.
         ladder += [("ring", each, None) for each in (*machine.generations, None)]
+    if alike == SENT and machine.sm is None:
+        # Channels and links of other makers are not those of NCCL's documents.
+        ladder = [(alike, each, None) for each in machine.generations]
     if kind == "nic":
         if machine.fabric is None:
             return None
@@ -327,7 +417,12 @@ def kinship_of(machine: MachineClass, share: LinkShare) -> Kinship:
 
 
 def _extrapolated(
-    machine: MachineClass, nodes: int, share: LinkShare, constants: PredictorConstants
+    machine: MachineClass,
+    nodes: int,
+    share: LinkShare,
+    constants: PredictorConstants,
+    collective: str,
+    unmeasured: str | None,
 ) -> tuple[float, tuple[str, ...]]:
     """Return by how much the interval grows, and why."""
     if groups_of(machine, nodes) == 1:
@@ -342,22 +437,30 @@ def _extrapolated(
         words.append(
             f"no measurement over {machine.fabric} is published: by other networks, interval x {_OTHER_TIMES:g}"
         )
+    if unmeasured is not None:
+        times *= _OTHER_TIMES
+        words.append(f"{unmeasured}: by other collectives, interval x {_OTHER_TIMES:g}")
     own = constants.most_nodes.get(machine.fabric or "")
     seen = own or max(constants.most_nodes.values(), default=1)
+    measured = f"twice the {seen} that were measured over {machine.fabric if own else 'any network'}"
+    if unmeasured is not None and collective in _OFF_RAILS:
+        # Its messages leave their rails: one node is all that is known.
+        seen, measured = 1, f"twice the one that was measured with {collective}"
     if nodes > _SEEN_TIMES * seen:
         grown = 1 + _GROWTH * math.log2(nodes / (_SEEN_TIMES * seen))
         times *= grown
-        measured = f"the {seen} that were measured over {machine.fabric if own else 'any network'}"
-        words.append(f"{nodes} nodes are beyond twice {measured}: interval x {grown:.2f}")
+        words.append(f"{nodes} nodes are beyond {measured}: interval x {grown:.2f}")
     return times, tuple(words)
 
 
-def _widest(scatter: float, reach: float, factor: float, extrapolated: tuple[str, ...]) -> str:
-    """Return what makes most of the interval's width: scatter of documents, the slower mode of rings, or distance."""
+def _widest(scatter: float, down: float, factor: float, extrapolated: tuple[str, ...], timed: SendTime) -> str:
+    """Return what makes most of the interval's width: scatter of documents, a slower mode, order, or distance."""
+    waits = math.log(timed.most_s / timed.least_s) / 2
     parts = {
         f"how far documents lie off that were left out of the fit, {_percent(scatter)}": scatter,
-        "some rings reach 0.82 of line rate, and nobody has said why": reach - scatter,
-        f"extrapolated, {'; '.join(extrapolated)}": reach * (factor - 1),
+        "some rings reach 0.82 of line rate, and nobody has said why": down / factor - scatter if waits == 0 else 0.0,
+        f"extrapolated, {'; '.join(extrapolated)}": scatter * (factor - 1),
+        "how far messages to many ranks wait for each other is not published": waits,
     }
     return max(parts, key=lambda words: parts[words])
 

@@ -23,7 +23,7 @@ from busbw.predict.machines import RDMA, CannotTellError, MachineClass, groups_o
 # Bandwidths of very large messages are those of this size.
 LARGEST_BYTES = 2**34
 TREES = frozenset({"tree", "nvlstree"})
-_ROOTED = frozenset({"broadcast", "reduce"})
+ROOTED = frozenset({"broadcast", "reduce"})
 # What of the bytes is data: LL has a flag of four bytes behind four bytes of data, LL128 one of 8 in 128.
 _DATA = (0.5, 0.9375, 1.0)
 _FLAGGED = frozenset({"LL", "LL128"})
@@ -128,7 +128,7 @@ def rise_of(machine: MachineClass, nodes: int, collective: str, algorithm: str, 
     hop = hop_of(machine, constants)
     stages = None
     documents = hop.documents
-    words = [_hop_words(hop, machine)]
+    words = [hop_words(hop, machine)]
     if algorithm in TREES:
         if constants.chunk is None:
             raise CannotTellError("no sweep of a tree between nodes is published")
@@ -137,6 +137,13 @@ def rise_of(machine: MachineClass, nodes: int, collective: str, algorithm: str, 
         words.append(
             f"each stage of the tree holds {stages.held_bytes / 2**20:.1f} MiB, {constants.chunk.chunks:.2f} "
             f"chunks of each channel, fitted ({', '.join(constants.chunk.documents)})"
+        )
+    elif collective in ROOTED and constants.chunk is not None:
+        stages = chain_of(machine, nodes, constants.chunk.chunks)
+        documents = (*documents, *constants.chunk.documents)
+        words.append(
+            f"each node of the chain holds {stages.held_bytes / 2**20:.1f} MiB, {constants.chunk.chunks:.2f} chunks "
+            f"of each channel, as stages of a tree do, fitted ({', '.join(constants.chunk.documents)})"
         )
     return Rise(
         ways=ways_of(machine, nodes, collective, algorithm, hop.extra_s),
@@ -161,7 +168,8 @@ def hop_of(machine: MachineClass, constants: PredictorConstants) -> NetworkHop:
     return other
 
 
-def _hop_words(hop: NetworkHop, machine: MachineClass) -> str:
+def hop_words(hop: NetworkHop, machine: MachineClass) -> str:
+    """Return what a hop over the network takes, in words."""
     if not hop.documents:
         return f"a hop over {machine.fabric}: as NCCL's cost model counts it, not fitted"
     of = " ".join(each for each in (hop.generation, hop.fabric) if each is not None) or "any network"
@@ -180,8 +188,16 @@ def stages_of(machine: MachineClass, nodes: int, algorithm: str, chunks: float) 
     )
 
 
+def chain_of(machine: MachineClass, nodes: int, chunks: float) -> Stages:
+    """Return through which nodes a chunk of a broadcast or reduce goes, each holding so many of each channel.
+
+    Within a node the next GPU goes on with what has arrived (a broadcast of four H200 fills in 7 us).
+    """
+    return Stages(between=nodes - 1.0, within_s_per_byte=0.0, held_bytes=chunks * _round_bytes(machine, nodes, "chain"))
+
+
 def _round_bytes(machine: MachineClass, nodes: int, algorithm: str) -> float:
-    """Return what all channels of a tree send at once: a chunk each, and of NVLSTree one for each GPU of a node."""
+    """Return what all channels of a tree or chain send at once: a chunk, of NVLSTree one for each GPU of a node."""
     gpus = machine.rates.gpus
     if algorithm == "nvlstree":
         chunk_bytes = _NVLS_TREE_CHUNK_BYTES[nodes >= _FEW_NODES]
@@ -216,7 +232,7 @@ def ways_of(
     # PAT is of one GPU a node.
     within = 2 * (gpus - 1) if as_tree else 0 if algorithm == "pat" else around - hops
     # Along a chain within a node NCCL counts one hop; with Simple each rank waits for what has arrived whole.
-    counted = (1, 1, within) if collective in _ROOTED and hops == 0 else (within,) * len(_PROTOCOLS)
+    counted = (1, 1, within) if collective in ROOTED and hops == 0 else (within,) * len(_PROTOCOLS)
     return tuple(
         ProtocolTime(
             protocol=name,
