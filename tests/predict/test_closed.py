@@ -14,9 +14,10 @@ from busbw.base.errors import InputError
 from busbw.facts.platforms import all_platforms
 from busbw.facts.predictor import predictor_constants
 from busbw.model.predict.prediction import HeldOut, Kinship, PredictedCall, Scope
-from busbw.predict.closed import predicted, share_of
+from busbw.predict.closed import predicted
 from busbw.predict.intervals import reach_of, stretch_of
 from busbw.predict.machines import CannotTellError, MachineClass, machine_of
+from busbw.predict.shares import share_of
 
 TOLD = ("azure-nd-h100-v5", "aws-p5", "aws-p4de", "gcp-a3-ultra", "gcp-a3-mega", "isambard-ai-phase2", "aws-p6-b200")
 

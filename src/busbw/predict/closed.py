@@ -12,13 +12,13 @@ from functools import lru_cache
 
 from busbw.base.collectives import COLLECTIVES
 from busbw.base.errors import InputError
-from busbw.facts.nccl_model import nccl_constants, newest_release
 from busbw.facts.predictor import predictor_constants
 from busbw.limits.algorithms import algorithm_name
 from busbw.limits.ceiling import ceiling
 from busbw.model.limit import Bound
 from busbw.model.predict.prediction import (
     Exchange,
+    HeldKinship,
     Kinship,
     LinkShare,
     OwnPart,
@@ -27,10 +27,10 @@ from busbw.model.predict.prediction import (
     Scope,
 )
 from busbw.predict.intervals import band_of, bands_words, reach_of, stretch_of
-from busbw.predict.machines import RDMA, CannotTellError, MachineClass, groups_of
-from busbw.predict.nccl_table import BLACKWELL
-from busbw.predict.rising import LARGEST_BYTES, ROOTED, TREES, rise_of
-from busbw.predict.sends import SENDS, SENT, SendTime, send_time
+from busbw.predict.machines import CannotTellError, MachineClass, groups_of
+from busbw.predict.rising import LARGEST_BYTES, ROOTED, rise_of
+from busbw.predict.sends import SENDS, SendTime, send_time
+from busbw.predict.shares import CHANNELS, kinship_of, large_Bps, share_words
 
 _SHARP = "SHARP: what of its bound is reached takes a measured constant for each regime, and none is published"
 # Rings over eight NICs of 400 Gb/s were seen at this share of line rate or from 0.92 on, and nobody has said why:
@@ -45,14 +45,15 @@ _NOT_IN_ONE_NODE = frozenset({"tree"})
 # Of networks and GPUs that nobody measured others say something, with an interval this many times as wide.
 _OTHER_TIMES = 1.5
 _COLLECTIVES = frozenset({"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce"}) | SENDS
-# By these names `limits` has the ways of sends and receives.
-_SENT_BY = frozenset({"linear", "neighbour"})
 # Patterns whose constants are of others until some document has them.
 _OWN_PATTERNS = SENDS | {"chain", "pat"}
+_CARRIED: tuple[HeldKinship, ...] = ("across", "carried")
 # Of these messages leave their rails: what was measured on many nodes says nothing of how a network carries them.
 _OFF_RAILS = frozenset({"alltoall", "gather", "scatter"})
 # How many times as far off as usual a part may be of which no document says anything.
-_UNTOLD_DOUBT = 10.0
+_PRESUMED_DOUBT = 10.0
+# How far hops are usually off, on the logarithm: what is open of a call's order counts against it.
+_USUAL_HOPS = 0.2
 _TWO_LEVEL = "the two-level alltoall is no part of NCCL, and no document has its copies and its two exchanges by size"
 
 
@@ -188,14 +189,15 @@ def _call(
         limited_by=limited_by,
         kinship=kinship,
         unmeasured=unmeasured,
-        doubt=_UNTOLD_DOUBT if not share.documents else times if unmeasured is not None else 1.0,
+        presumed=not share.documents,
+        doubt=_doubt(share, times, unmeasured, timed),
         interval_words=f"{bands_words(band_of(size_bytes))}: {words}",
         widest=_widest(scatter, down, times, extrapolated, timed),
         extrapolated=extrapolated,
-        share=share.share if limited_by != _CHANNELS else None,
+        share=share.share if limited_by != CHANNELS else None,
         share_spread=share.spread,
         widened=times,
-        basis=(_share_words(share, limited_by), *timed.words),
+        basis=(share_words(share, limited_by), *timed.words),
         documents=tuple(dict.fromkeys((*share.documents, *timed.documents))),
     )
 
@@ -232,6 +234,13 @@ def _timed(
     )
 
 
+def _doubt(share: LinkShare, times: float, unmeasured: str | None, timed: SendTime) -> float:
+    """Return how many times as far off as usual a call may be: it says how much measured cells of it count."""
+    if not share.documents:
+        return _PRESUMED_DOUBT
+    return max(times if unmeasured is not None else 1.0, timed.open_order / _USUAL_HOPS)
+
+
 def pattern_of(collective: str, algorithm: str) -> str:
     """Return by what documents have a way: sends by their collective, one root as a chain, else its algorithm."""
     if collective in SENDS:
@@ -261,11 +270,10 @@ def _scatter(
 ) -> tuple[float, str]:
     """Return how far documents lie off that were left out, and in words which."""
     band, scope = band_of(size_bytes), scope_of(machine, nodes)
-    found = reach_of(constants.left_out, band, kinship, scope, exchange_of(collective))
     if unmeasured is None:
-        return found
+        return reach_of(constants.left_out, band, kinship, scope, exchange_of(collective))
     # Few documents tell what is carried: no less than what is across.
-    return max(found, reach_of(constants.left_out, band, "carried", scope, exchange_of(collective)))
+    return max(reach_of(constants.left_out, band, held, scope) for held in _CARRIED)
 
 
 def exchange_of(collective: str) -> Exchange:
@@ -301,121 +309,6 @@ def own_words(part: OwnPart) -> str:
     return f"each rank's own part at {rate}, fitted ({part.collective}; {', '.join(part.documents)})"
 
 
-_CHANNELS = "channels of NCCL's tree"
-_TITLES = {
-    "nic": "NICs of a node",
-    "nvlink": "links of a GPU",
-    "pair": "links of two GPUs",
-    "slot": "slot of a GPU",
-    "nic_slot": "NIC slots of a node",
-}
-
-
-def large_Bps(
-    machine: MachineClass, bound: Bound, constants: PredictorConstants, *, nodes: int, collective: str
-) -> tuple[float, str, LinkShare]:
-    """Return the bus bandwidth of messages of 16 GiB, the part that limits it, and the share it was counted with.
-
-    Raises CannotTellError where no document has such a part.
-    """
-    within = groups_of(machine, nodes) == 1
-    least: tuple[float, str, LinkShare] | None = None
-    for line in bound.lines:
-        if line.busbw_Bps is None:
-            continue
-        # Between nodes the slot of a GPU carries what its NICs carry.
-        part = "nic" if line.part == "slot" and not within else line.part
-        share = share_of(machine, part, bound.algorithm, constants)
-        if share is None:
-            if line.limits:
-                raise CannotTellError(_no_share_words(machine, line.part, bound.algorithm))
-            continue
-        rate_Bps = line.busbw_Bps * share.share
-        if least is None or rate_Bps < least[0]:
-            least = rate_Bps, _TITLES.get(line.part, line.part), share
-    if least is None:
-        raise CannotTellError("no part that data passes has been measured")
-    channels_Bps = _tree_channels_Bps(machine, nodes, collective, bound.algorithm)
-    if channels_Bps is not None and channels_Bps < least[0]:
-        return channels_Bps, _CHANNELS, least[2]
-    # A part without a share still bounds.
-    return min(least[0], bound.busbw_Bps or least[0]), least[1], least[2]
-
-
-def _tree_channels_Bps(machine: MachineClass, nodes: int, collective: str, algorithm: str) -> float | None:
-    """Return the bus bandwidth that NCCL counts for the channels of a tree over nodes of Blackwell; None: no such tree.
-
-    Half of channels x GB/s of one, with a channel for each NIC. On Hopper NCCL's number is no limit: two nodes of
-    Isambard-AI carry 12 % more (W2).
-    """
-    if algorithm != "tree" or groups_of(machine, nodes) == 1 or machine.sm is None or machine.sm < BLACKWELL:
-        return None
-    each_GBps = nccl_constants(newest_release()).tree.blackwell[min(nodes, 3) - 1]
-    channels = min(machine.rates.ports or machine.rates.gpus, machine.rates.gpus)
-    return COLLECTIVES[collective].factor(machine.rates.gpus * nodes) * channels * each_GBps * 1e9 / 2
-
-
-def _no_share_words(machine: MachineClass, part: str, algorithm: str) -> str:
-    where = {
-        "nic": machine.fabric or "a network of unknown kind",
-        "nic_slot": f"{machine.fabric or 'a network'} whose NICs are faster than their slots",
-        "slot": "nodes whose GPUs' slots limit",
-    }
-    return f"no measurement of {algorithm} over {where.get(part, 'such GPUs')} is published"
-
-
-def share_of(machine: MachineClass, part: str, algorithm: str, constants: PredictorConstants) -> LinkShare | None:
-    """Return how much of a part is reached, of the nearest class that has documents; None: no class has."""
-    kind = "nic" if part in ("nic", "nic_slot") else "slot" if part == "slot" else "nvlink"
-    if kind == "slot":
-        return _share(constants, kind, "any", None, None)
-    alike = "tree" if kind == "nic" and algorithm in TREES else SENT if algorithm in _SENT_BY else algorithm
-    ladder: list[tuple[str, str | None, str | None]] = [(alike, each, None) for each in machine.generations]
-    if algorithm == "nvlstree":
-        # Within a node its switch adds as it does in one alone.
-        ladder += [("nvls", each, None) for each in machine.generations]
-    ladder.append((alike, None, None))
-    if algorithm == "tree" or alike == SENT:
-        # Within a node a tree is a chain of its GPUs, over the links that a ring takes; so do sends.
-        ladder += [("ring", each, None) for each in (*machine.generations, None)]
-    if alike == SENT and machine.sm is None:
-        # Channels and links of other makers are not those of NCCL's documents.
-        ladder = [(alike, each, None) for each in machine.generations]
-    if kind == "nic":
-        if machine.fabric is None:
-            return None
-        ladder = [
-            (alike, machine.generation, machine.fabric),
-            ("any", machine.generation, machine.fabric),
-            ("any", None, machine.fabric),
-        ]
-        if machine.fabric in RDMA:
-            # Nodes of one generation have NICs and slots of one generation too.
-            ladder += [("any", machine.generation, None)] if machine.generation is not None else []
-            ladder += [("any", None, None)]
-    found = (_share(constants, kind, *wanted) for wanted in ladder)
-    return next((share for share in found if share is not None), None)
-
-
-def _share(
-    constants: PredictorConstants, part: str, algorithm: str, generation: str | None, fabric: str | None
-) -> LinkShare | None:
-    return next(
-        (
-            row
-            for row in constants.share
-            if (row.part, row.algorithm, row.generation, row.fabric) == (part, algorithm, generation, fabric)
-        ),
-        None,
-    )
-
-
-def kinship_of(machine: MachineClass, share: LinkShare) -> Kinship:
-    """Return whether the constant that counts most is of such machines."""
-    own = share.generation == machine.generation and share.generation is not None and share.algorithm != "any"
-    return "in family" if own and (share.part == "nvlink" or share.fabric == machine.fabric) else "across"
-
-
 def _extrapolated(
     machine: MachineClass,
     nodes: int,
@@ -444,8 +337,7 @@ def _extrapolated(
     seen = own or max(constants.most_nodes.values(), default=1)
     measured = f"twice the {seen} that were measured over {machine.fabric if own else 'any network'}"
     if unmeasured is not None and collective in _OFF_RAILS:
-        # Its messages leave their rails: one node is all that is known.
-        seen, measured = 1, f"twice the one that was measured with {collective}"
+        seen, measured = 1, "twice the one on which sends to every rank were measured"
     if nodes > _SEEN_TIMES * seen:
         grown = 1 + _GROWTH * math.log2(nodes / (_SEEN_TIMES * seen))
         times *= grown
@@ -455,7 +347,7 @@ def _extrapolated(
 
 def _widest(scatter: float, down: float, factor: float, extrapolated: tuple[str, ...], timed: SendTime) -> str:
     """Return what makes most of the interval's width: scatter of documents, a slower mode, order, or distance."""
-    waits = math.log(timed.most_s / timed.least_s) / 2
+    waits = timed.open_order
     parts = {
         f"how far documents lie off that were left out of the fit, {_percent(scatter)}": scatter,
         "some rings reach 0.82 of line rate, and nobody has said why": down / factor - scatter if waits == 0 else 0.0,
@@ -467,11 +359,3 @@ def _widest(scatter: float, down: float, factor: float, extrapolated: tuple[str,
 
 def _percent(reach: float) -> str:
     return f"-{100 * (1 - math.exp(-reach)):.0f} to +{100 * (math.exp(reach) - 1):.0f} %"
-
-
-def _share_words(share: LinkShare, limited_by: str) -> str:
-    if limited_by == _CHANNELS:
-        return f"{limited_by}: one for each NIC, at what NCCL's cost model counts for them over nodes of Blackwell"
-    of = " ".join(each for each in (share.algorithm, share.generation, share.fabric) if each is not None)
-    spread = f" +- {100 * share.spread:.0f} %" if share.spread is not None else ""
-    return f"{limited_by}: {share.share:.3f} of line rate{spread}, fitted ({of}; {', '.join(share.documents)})"

@@ -26,6 +26,8 @@ TREES = frozenset({"tree", "nvlstree"})
 ROOTED = frozenset({"broadcast", "reduce"})
 # What of the bytes is data: LL has a flag of four bytes behind four bytes of data, LL128 one of 8 in 128.
 _DATA = (0.5, 0.9375, 1.0)
+# Of a network that no document has, where cells of the machine itself are to tell it.
+PRESUMED = "presumed"
 _FLAGGED = frozenset({"LL", "LL128"})
 _PROTOCOLS = ("LL", "LL128", "Simple")
 # NCCL's cost model was made for this network.
@@ -162,14 +164,17 @@ def hop_of(machine: MachineClass, constants: PredictorConstants) -> NetworkHop:
                 return row
     if machine.fabric == _MODELLED:
         return NetworkHop(fabric=_MODELLED, extra_s=0.0, documents=())
-    other = next((row for row in constants.hop if row.fabric is None), None)
-    if other is None or machine.fabric not in RDMA:
+    anywhere = None if machine.fabric in RDMA else PRESUMED
+    other = next((row for row in constants.hop if row.fabric == anywhere), None)
+    if other is None:
         raise CannotTellError(f"no sweep over {machine.fabric or 'a network of unknown kind'} is published")
     return other
 
 
 def hop_words(hop: NetworkHop, machine: MachineClass) -> str:
     """Return what a hop over the network takes, in words."""
+    if hop.fabric == PRESUMED:
+        return "a hop over the network: no document tells it; as over InfiniBand until cells moved it"
     if not hop.documents:
         return f"a hop over {machine.fabric}: as NCCL's cost model counts it, not fitted"
     of = " ".join(each for each in (hop.generation, hop.fabric) if each is not None) or "any network"

@@ -46,6 +46,11 @@ class SendTime:
     words: tuple[str, ...]
     documents: tuple[str, ...]
 
+    @property
+    def open_order(self) -> float:
+        """Return half of how far the ends lie from each other, on the logarithm."""
+        return math.log(self.most_s / self.least_s) / 2
+
 
 def peers_of(collective: str, shape: Shape) -> int:
     """Return to how many others the busiest rank sends, or from how many it receives."""

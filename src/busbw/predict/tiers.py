@@ -15,7 +15,7 @@ from busbw.base.collectives import COLLECTIVES
 from busbw.base.text import counted
 from busbw.facts.predictor import predictor_constants
 from busbw.model.predict.prediction import SimulatedCall
-from busbw.predict.closed import bounds_of, large_Bps, own_part_of, own_s, share_of
+from busbw.predict.closed import bounds_of, own_part_of, own_s
 from busbw.predict.machines import CannotTellError, MachineClass, groups_of
 from busbw.predict.rising import LARGEST_BYTES, rise_of
 from busbw.predict.schedules.description import Schedule
@@ -23,6 +23,7 @@ from busbw.predict.schedules.leaves import Leaves
 from busbw.predict.schedules.rings import SLICE_BYTES, ring
 from busbw.predict.schedules.timing import LaneRates, SlowNic, Timed, time_events, time_steps
 from busbw.predict.schedules.trees import double_tree, nvls_tree
+from busbw.predict.shares import large_Bps, share_of
 
 ScheduleTier = Literal["steps", "events"]
 MOST_NODES = 2048

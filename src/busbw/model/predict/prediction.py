@@ -151,6 +151,8 @@ class PredictedCall(Value, frozen=True, kw_only=True):
     kinship: Kinship
     # Which collective no document has, where constants of others stand for it.
     unmeasured: str | None = None
+    # Whether no document tells what of its links is reached: only cells of the machine itself make it a prediction.
+    presumed: bool = False
     # How many times as far off as usual parts of its time may be: of what nobody measured.
     doubt: float = 1.0
     # Where the interval is from, and what was done to it; what makes most of its width.
