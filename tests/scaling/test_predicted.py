@@ -133,7 +133,7 @@ def test_the_figure_lays_the_interval_under_the_line_and_leaves_a_gap(report: Sc
         ({"settings": {"algorithm": "Ring,Tree"}}, "several algorithms ran: Ring,Tree"),
         ({"settings": {"algorithm": "SYMK_LL"}}, "it ran by SYMK_LL"),
         ({"conditions": {"pair": "two ranks"}}, "two ranks alone"),
-        ({"conditions": {"collective": "alltoall"}}, "no published table of alltoall"),
+        ({"conditions": {"collective": "alltoallv"}}, "alltoallv"),
         ({"ranks": 33}, "33 ranks are no whole number"),
         ({"ranks": 4 * 9}, "GPUs"),
     ],

@@ -234,11 +234,11 @@ def _timed(
     )
 
 
-def _doubt(share: LinkShare, times: float, unmeasured: str | None, timed: SendTime) -> float:
+def _doubt(share: LinkShare, widened: float, unmeasured: str | None, timed: SendTime) -> float:
     """Return how many times as far off as usual a call may be: it says how much measured cells of it count."""
     if not share.documents:
         return _PRESUMED_DOUBT
-    return max(times if unmeasured is not None else 1.0, timed.open_order / _USUAL_HOPS)
+    return max(widened if unmeasured is not None else 1.0, timed.open_order / _USUAL_HOPS)
 
 
 def pattern_of(collective: str, algorithm: str) -> str:
