@@ -47,6 +47,7 @@ _OTHER_TIMES = 1.5
 _COLLECTIVES = frozenset({"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce"}) | SENDS
 # Patterns whose constants are of others until some document has them.
 _OWN_PATTERNS = SENDS | {"chain", "pat"}
+_UNSENT = "no document has sends on such GPUs"
 _CARRIED: tuple[HeldKinship, ...] = ("across", "carried")
 # Of these messages leave their rails: what was measured on many nodes says nothing of how a network carries them.
 _OFF_RAILS = frozenset({"alltoall", "gather", "scatter"})
@@ -161,8 +162,10 @@ def _call(
     busbw_Bps = factor * size_bytes / time_s
     bound_Bps = bound.busbw_Bps or busbw_Bps
     unmeasured = _unmeasured(machine, nodes, collective, bound.algorithm, constants)
-    kinship = kinship_of(machine, share) if unmeasured is None else "across"
+    kinship = kinship_of(machine, share, bound.algorithm) if unmeasured is None else "across"
     scatter, words = _scatter(constants, machine, nodes, collective, size_bytes, kinship, unmeasured)
+    if unmeasured is None and kinship == "across" and collective in SENDS and share.part == "nvlink":
+        unmeasured = _UNSENT
     scatter *= stretch_of((parts.latency_s + parts.filling_s) / time_s)
     down = up = scatter
     if bound.algorithm == "ring" and share.part == "nic" and share.share > _SLOW_RING:
@@ -319,6 +322,10 @@ def _extrapolated(
 ) -> tuple[float, tuple[str, ...]]:
     """Return by how much the interval grows, and why."""
     if groups_of(machine, nodes) == 1:
+        if unmeasured == _UNSENT:
+            return _OTHER_TIMES, (
+                f"{unmeasured}: links as rings reach, channels as others, interval x {_OTHER_TIMES:g}",
+            )
         if share.generation is None or share.generation != machine.generation:
             return _OTHER_TIMES, (
                 f"no measurement of such GPUs is published: those of others, interval x {_OTHER_TIMES:g}",

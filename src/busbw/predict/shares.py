@@ -86,9 +86,12 @@ def share_of(machine: MachineClass, part: str, algorithm: str, constants: Predic
     if algorithm == "nvlstree":
         # Within a node its switch adds as it does in one alone.
         ladder += [("nvls", each, None) for each in machine.generations]
+    if alike == SENT:
+        # Before sends of other GPUs what a ring reaches of these links.
+        ladder += [("ring", each, None) for each in machine.generations]
     ladder.append((alike, None, None))
     if algorithm == "tree" or alike == SENT:
-        # Within a node a tree is a chain of its GPUs, over the links that a ring takes; so do sends.
+        # Within a node a tree is a chain of its GPUs, over the links that a ring takes.
         ladder += [("ring", each, None) for each in (*machine.generations, None)]
     if alike == SENT and machine.sm is None:
         # Channels and links of other makers are not those of NCCL's documents.
@@ -141,9 +144,11 @@ def _share(
     )
 
 
-def kinship_of(machine: MachineClass, share: LinkShare) -> Kinship:
-    """Return whether the constant that counts most is of such machines."""
+def kinship_of(machine: MachineClass, share: LinkShare, algorithm: str) -> Kinship:
+    """Return whether the constant that counts most is of such machines, of sends whether it is of sends."""
     own = share.generation == machine.generation and share.generation is not None and share.algorithm != "any"
+    if algorithm in _SENT_BY and share.algorithm != SENT:
+        return "across"
     return "in family" if own and (share.part == "nvlink" or share.fabric == machine.fabric) else "across"
 
 
