@@ -65,6 +65,20 @@ def test_the_command_prints_the_sum_and_what_is_in_none(tmp_path: Path) -> None:
     assert as_json["overlap"] == 0.0
 
 
+def test_a_plan_of_a_mixture_of_experts_is_predicted_with_its_alltoall(tmp_path: Path) -> None:
+    asked = ("deepseek-v3-like", "--platform", "azure-nd-h100-v5", "--gpus", "2048")
+    plan = warm_busbw("train", "plan", *asked, "--json", cwd=tmp_path)
+    (tmp_path / "plan.json").write_text(plan.stdout)
+    done = warm_busbw("predict", "--workload", "plan.json", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    terms = {term["collective"]: term for term in json.loads(done.stdout)["terms"]}
+    # Experts on eight nodes: no document has that, and the interval says so.
+    experts = terms["alltoall"]
+    assert (experts["nodes"], experts["call"]["unmeasured"]) == (8, "no document has alltoall between nodes")
+    assert experts["total"]["low_s"] < experts["total"]["time_s"] < experts["total"]["high_s"]
+    assert terms["sendrecv"]["call"]["algorithm"] == "neighbour"
+
+
 @pytest.mark.parametrize("text", ["", "half", "1.5", "-0.1", "nan", "0.\u0663", "1e-3", "00.5"])
 def test_what_is_no_overlap_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="is no overlap"):
