@@ -19,7 +19,7 @@ from busbw.facts.platforms import all_platforms
 from busbw.model.platform import Platform
 from busbw.model.predict.prediction import Band, Exchange, HeldOut, PredictedCall, PredictorConstants, Scope
 from busbw.predict.cells import read_cells
-from busbw.predict.closed import exchange_of, scope_of
+from busbw.predict.closed import CARRIED, exchange_of, scope_of
 from busbw.predict.fitting import (
     CALIBRATING_BYTES,
     NEIGHBOURS,
@@ -215,20 +215,29 @@ def sizes_table(residuals: Sequence[Residual]) -> str:
     return "\n".join(lines)
 
 
-def carried_table(carried: Sequence[Residual]) -> str:
-    """Return what is left where every document of a collective was left out too, as Markdown."""
-    by: dict[tuple[Scope, Band, str, str], list[float]] = defaultdict(list)
+def carried_table(carried: Sequence[Residual], constants: PredictorConstants) -> str:
+    """Return what is left where every document of a collective was left out too, as Markdown.
+
+    `inside`: in the interval that other documents give what is carried, without the factor for being between nodes.
+    """
+    by: dict[tuple[Scope, Band, str, str], list[tuple[float, bool]]] = defaultdict(list)
     for residual in carried:
-        group = residual.group
-        scope = scope_of(group.machine, group.nodes)
-        key = (scope, band_of(residual.size_bytes), group.collective, group.document)
-        by[key].append(residual.log_ratio or 0.0)
-    lines = ["| scope | band | collective | document | cells | median | lowest to highest |", "|" + "---|" * 7]
-    for (scope, band, collective, document), ratios in sorted(by.items()):
-        signed = sorted(ratios)
-        ends = f"{100 * math.expm1(signed[0]):+.0f} to {100 * math.expm1(signed[-1]):+.0f} %"
-        middle = f"{100 * math.expm1(median(signed)):+.0f} %"
-        lines.append(f"| {scope} | {band} | {collective} | {document} | {len(signed)} | {middle} | {ends} |")
+        group, ratio = residual.group, residual.log_ratio
+        if residual.call is None or ratio is None:
+            continue
+        scope, band = scope_of(group.machine, group.nodes), band_of(residual.size_bytes)
+        block = next((block for block in NEIGHBOURS if group.document in block), (group.document,))
+        others = [each for each in constants.left_out if each.document not in block]
+        reach = max(reach_of(others, band, held, scope)[0] for held in CARRIED)
+        is_inside = abs(ratio) <= reach * residual.call.widened * stretch_of(residual.call.loose)
+        by[scope, band, group.collective, group.document].append((ratio, is_inside))
+    lines = ["| scope | band | collective | document | cells | median | lowest to highest | inside |", "|" + "---|" * 8]
+    for (scope, band, collective, document), cells in sorted(by.items()):
+        ratios = sorted(ratio for ratio, _ in cells)
+        ends = f"{100 * math.expm1(ratios[0]):+.0f} to {100 * math.expm1(ratios[-1]):+.0f} %"
+        middle = f"{100 * math.expm1(median(ratios)):+.0f} %"
+        inside = sum(is_inside for _, is_inside in cells)
+        lines.append(f"| {scope} | {band} | {collective} | {document} | {len(cells)} | {middle} | {ends} | {inside} |")
     return "\n".join(lines)
 
 
@@ -248,7 +257,7 @@ def main() -> None:
     print(calibrated_table(residuals, constants))
     print(sizes_table(residuals))
     print(table(residuals, constants, "sends"))
-    print(carried_table(carried))
+    print(carried_table(carried, constants))
     if asked.write:
         CONSTANTS.write_text(written(constants))
 

@@ -21,7 +21,7 @@ def test_the_shipped_constants_and_the_table_of_residuals_are_what_calibrating_g
     assert calibrate.calibrated_table(residuals, constants) in page
     assert calibrate.sizes_table(residuals) in page
     assert calibrate.table(residuals, constants, "sends") in page
-    assert calibrate.carried_table(carried) in page
+    assert calibrate.carried_table(carried, constants) in page
     assert {group.document for group in calibrate.training_groups() if group.is_fitted} >= {"T02", "T12", "W1", "W2"}
 
 

@@ -48,7 +48,8 @@ _COLLECTIVES = frozenset({"all_reduce", "all_gather", "reduce_scatter", "broadca
 # Patterns whose constants are of others until some document has them.
 _OWN_PATTERNS = SENDS | {"chain", "pat"}
 _UNSENT = "no document has sends on such GPUs"
-_CARRIED: tuple[HeldKinship, ...] = ("across", "carried")
+# Whose scatter what is carried has: the wider of the two.
+CARRIED: tuple[HeldKinship, ...] = ("across", "carried")
 # Of these messages leave their rails: what was measured on many nodes says nothing of how a network carries them.
 _OFF_RAILS = frozenset({"alltoall", "gather", "scatter"})
 # How many times as far off as usual a part may be of which no document says anything.
@@ -276,7 +277,7 @@ def _scatter(
     if unmeasured is None:
         return reach_of(constants.left_out, band, kinship, scope, exchange_of(collective))
     # Few documents tell what is carried: no less than what is across.
-    return max(reach_of(constants.left_out, band, held, scope) for held in _CARRIED)
+    return max(reach_of(constants.left_out, band, held, scope) for held in CARRIED)
 
 
 def exchange_of(collective: str) -> Exchange:
