@@ -28,8 +28,8 @@ from busbw.model.predict.prediction import (
 )
 from busbw.predict.intervals import band_of, bands_words, reach_of, stretch_of
 from busbw.predict.machines import CannotTellError, MachineClass, groups_of
-from busbw.predict.rising import LARGEST_BYTES, ROOTED, rise_of
-from busbw.predict.sends import SENDS, SendTime, send_time
+from busbw.predict.rising import LARGEST_BYTES, ROOTED, CallTime, rise_of
+from busbw.predict.sends import SENDS, send_time
 from busbw.predict.shares import CHANNELS, kinship_of, large_Bps, share_words
 
 _SHARP = "SHARP: what of its bound is reached takes a measured constant for each regime, and none is published"
@@ -214,7 +214,7 @@ def _timed(
     algorithm: str,
     most_Bps: float,
     constants: PredictorConstants,
-) -> SendTime:
+) -> CallTime:
     """Return how long a call takes; `most_Bps`: the bus bandwidth of 16 GiB, of sends that of endless messages."""
     if collective in SENDS:
         return send_time(machine, nodes, collective, size_bytes, most_Bps, constants)
@@ -228,7 +228,7 @@ def _timed(
     # Beyond 16 GiB nobody measured that it still rises.
     parts = replace(parts, wire_s=parts.wire_s + max(0.0, factor * size_bytes / most_Bps - parts.time_s))
     written_s = own_s(own, size_bytes, ranks)
-    return SendTime(
+    return CallTime(
         parts=parts,
         own_s=written_s,
         least_s=parts.time_s + written_s,
@@ -238,7 +238,7 @@ def _timed(
     )
 
 
-def _doubt(share: LinkShare, widened: float, unmeasured: str | None, timed: SendTime) -> float:
+def _doubt(share: LinkShare, widened: float, unmeasured: str | None, timed: CallTime) -> float:
     """Return how many times as far off as usual a call may be: it says how much measured cells of it count."""
     if not share.documents:
         return _PRESUMED_DOUBT
@@ -353,7 +353,7 @@ def _extrapolated(
     return times, tuple(words)
 
 
-def _widest(scatter: float, down: float, factor: float, extrapolated: tuple[str, ...], timed: SendTime) -> str:
+def _widest(scatter: float, down: float, factor: float, extrapolated: tuple[str, ...], timed: CallTime) -> str:
     """Return what makes most of the interval's width: scatter of documents, a slower mode, order, or distance."""
     waits = timed.open_order
     parts = {

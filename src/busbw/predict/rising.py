@@ -69,6 +69,25 @@ class Parts:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class CallTime:
+    """The parts of a call's time, its ends by what is not published of many messages, and what they rest on."""
+
+    parts: Parts
+    # The time of a rank's own part, which crosses no link.
+    own_s: float
+    # Seconds; the same where nothing is open.
+    least_s: float
+    most_s: float
+    words: tuple[str, ...]
+    documents: tuple[str, ...]
+
+    @property
+    def open_order(self) -> float:
+        """Return half of how far the ends lie from each other, on the logarithm."""
+        return math.log(self.most_s / self.least_s) / 2
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Stages:
     """The stages of a tree, up and down: how many are between nodes, and what a byte takes through those within one."""
 

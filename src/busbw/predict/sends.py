@@ -9,7 +9,6 @@ are counted, all peers at once and one after the other, and the middle of their 
 """
 
 import math
-from dataclasses import dataclass
 from itertools import chain
 
 from busbw.base.collectives import COLLECTIVES
@@ -17,7 +16,7 @@ from busbw.facts.nccl_model import nccl_constants, newest_release
 from busbw.limits.algorithms import Shape, shape_of
 from busbw.model.predict.prediction import OwnPart, PredictorConstants, SendCost
 from busbw.predict.machines import MachineClass
-from busbw.predict.rising import Parts, hop_of, hop_words
+from busbw.predict.rising import CallTime, Parts, hop_of, hop_words
 
 SENDS = frozenset({"alltoall", "sendrecv", "gather", "scatter"})
 # By which the share of a link that they reach is looked up.
@@ -33,25 +32,6 @@ _LL_DATA = 0.5
 _US = 1e-6
 # Within a node messages to so many others were measured, and took no longer than to one (four H200).
 _MOST_PEERS = 3
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SendTime:
-    """The parts of a call's time, its ends by what is not published of many messages, and what they rest on."""
-
-    parts: Parts
-    # The time of a rank's own part, which crosses no link.
-    own_s: float
-    # Seconds; the same where nothing is open.
-    least_s: float
-    most_s: float
-    words: tuple[str, ...]
-    documents: tuple[str, ...]
-
-    @property
-    def open_order(self) -> float:
-        """Return half of how far the ends lie from each other, on the logarithm."""
-        return math.log(self.most_s / self.least_s) / 2
 
 
 def peers_of(collective: str, shape: Shape) -> int:
@@ -71,7 +51,7 @@ def channels_of(part_bytes: float, ranks: int) -> int:
 
 def send_time(
     machine: MachineClass, nodes: int, collective: str, size_bytes: int, whole_Bps: float, constants: PredictorConstants
-) -> SendTime:
+) -> CallTime:
     """Return what a call takes, `whole_Bps` being the bus bandwidth of its bytes over the links and NICs.
 
     Raises CannotTellError where no document is near to what a hop over the network takes.
@@ -98,7 +78,7 @@ def send_time(
             f"messages to the {peers} others do not wait for each other, as to {_MOST_PEERS} of four GPUs; in the "
             "interval they may"
         )
-    return SendTime(
+    return CallTime(
         parts=parts,
         own_s=own_s,
         least_s=time_s,
@@ -161,7 +141,7 @@ def _hops_s(machine: MachineClass) -> tuple[tuple[float, ...], tuple[float, ...]
 
 def _between(
     machine: MachineClass, shape: Shape, collective: str, wire_s: float, constants: PredictorConstants
-) -> SendTime:
+) -> CallTime:
     hop = hop_of(machine, constants)
     model = nccl_constants(newest_release())
     start_s = _US * model.base.ring[_SIMPLE]
@@ -175,7 +155,7 @@ def _between(
             f"how far messages to the {most} ranks of other nodes wait for each other is not published: as if "
             f"{middle:.1f} did, 1 to {most} in the interval"
         )
-    return SendTime(
+    return CallTime(
         parts=parts,
         own_s=0.0,
         least_s=start_s + hop_s + wire_s,
