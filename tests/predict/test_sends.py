@@ -93,7 +93,7 @@ def test_no_document_has_it_between_nodes_and_the_words_and_the_interval_say_so(
     near, far = (call_of("azure-nd-h100-v5", nodes, 16 * GiB) for nodes in (2, 16))
     assert near.kinship == far.kinship == "across"
     assert near.unmeasured == "no document has alltoall between nodes"
-    assert (near.widened, far.widened) == (1.5, 1.5 * 2.5)
+    assert (near.widened, far.widened) == (1.5 * 1.5, 1.5 * 3.0)
     # A ring over such nodes is told by documents that have rings between nodes.
     ring = predicted(machine("azure-nd-h100-v5"), nodes=2, collective="all_gather", size_bytes=16 * GiB)[0]
     assert ring.unmeasured is None

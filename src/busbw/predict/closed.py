@@ -50,8 +50,9 @@ _OWN_PATTERNS = SENDS | {"chain", "pat"}
 _UNSENT = "no document has sends on such GPUs"
 # Whose scatter what is carried has: the wider of the two.
 CARRIED: tuple[HeldKinship, ...] = ("across", "carried")
-# Of these messages leave their rails: what was measured on many nodes says nothing of how a network carries them.
-_OFF_RAILS = frozenset({"alltoall", "gather", "scatter"})
+# In these each NIC sends to all nodes at once, in rings and trees to one or a few: what was measured of those on many
+# nodes says nothing of how a network carries it.
+_TO_ALL = frozenset({"alltoall", "gather", "scatter"})
 # How many times as far off as usual a part may be of which no document says anything.
 _PRESUMED_DOUBT = 10.0
 # How far hops are usually off, on the logarithm: what is open of a call's order counts against it.
@@ -344,10 +345,12 @@ def _extrapolated(
     own = constants.most_nodes.get(machine.fabric or "")
     seen = own or max(constants.most_nodes.values(), default=1)
     measured = f"twice the {seen} that were measured over {machine.fabric if own else 'any network'}"
-    if unmeasured is not None and collective in _OFF_RAILS:
-        seen, measured = 1, "twice the one on which sends to every rank were measured"
-    if nodes > _SEEN_TIMES * seen:
-        grown = 1 + _GROWTH * math.log2(nodes / (_SEEN_TIMES * seen))
+    known = _SEEN_TIMES * seen
+    if unmeasured is not None and collective in _TO_ALL:
+        # One node has no network at all.
+        known, measured = 1, "the one on which sends to every rank were measured"
+    if nodes > known:
+        grown = 1 + _GROWTH * math.log2(nodes / known)
         times *= grown
         words.append(f"{nodes} nodes are beyond {measured}: interval x {grown:.2f}")
     return times, tuple(words)
