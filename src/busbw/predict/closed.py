@@ -168,7 +168,7 @@ def _call(
     scatter, words = _scatter(constants, machine, nodes, collective, size_bytes, kinship, unmeasured)
     if unmeasured is None and kinship == "across" and collective in SENDS and share.part == "nvlink":
         unmeasured = _UNSENT
-    scatter *= stretch_of((parts.latency_s + parts.filling_s) / time_s)
+    scatter *= stretch_of(timed.loose_s / time_s)
     down = up = scatter
     if bound.algorithm == "ring" and share.part == "nic" and share.share > _SLOW_RING:
         down = up = max(scatter, math.log(share.share / _SLOW_RING))
@@ -232,6 +232,7 @@ def _timed(
     return CallTime(
         parts=parts,
         own_s=written_s,
+        loose_s=parts.latency_s + parts.filling_s,
         least_s=parts.time_s + written_s,
         most_s=parts.time_s + written_s,
         words=(*rise.words, *([own_words(own)] if own is not None else [])),

@@ -75,6 +75,8 @@ class CallTime:
     parts: Parts
     # The time of a rank's own part, which crosses no link.
     own_s: float
+    # What of it is known less well than the rates of links, and is not what lies between the ends.
+    loose_s: float
     # Seconds; the same where nothing is open.
     least_s: float
     most_s: float

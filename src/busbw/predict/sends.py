@@ -81,6 +81,7 @@ def send_time(
     return CallTime(
         parts=parts,
         own_s=own_s,
+        loose_s=parts.latency_s + parts.filling_s,
         least_s=time_s,
         most_s=time_s + waits_s,
         words=tuple(words),
@@ -158,6 +159,8 @@ def _between(
     return CallTime(
         parts=parts,
         own_s=0.0,
+        # Of messages to many the ends hold what is not known of hops.
+        loose_s=0.0 if most > 1 else parts.latency_s,
         least_s=start_s + hop_s + wire_s,
         most_s=start_s + most * hop_s + wire_s,
         words=tuple(words),
