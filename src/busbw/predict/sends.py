@@ -4,8 +4,9 @@ A rank's part for each peer goes through channels of its own, by NCCL's rule (sr
 channels as many as leave one for every rank, and twice as many while a channel's part exceeds 16 MiB. Within a node a
 channel carries no more than a fitted rate, less with LL, which parts of up to 16 KiB a channel take; a call takes the
 longer of its bytes over the links and over its channels. Between nodes there is Simple only (buffers for LL are made
-with NCCL_ALLOC_P2P_NET_LL_BUFFERS=1 alone, src/transport/net.cc), and how far messages to many peers wait for each other nobody has published: both ends
-are counted, all peers at once and one after the other, and the middle of their logarithms is what is predicted.
+with NCCL_ALLOC_P2P_NET_LL_BUFFERS=1 alone, src/transport/net.cc), and how far messages to many peers wait for each
+other nobody has published: both ends are counted, all peers at once and one after the other, and the middle of their
+logarithms is what is predicted.
 """
 
 import math
