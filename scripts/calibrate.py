@@ -17,14 +17,15 @@ from pathlib import Path
 from busbw.base.units import format_size
 from busbw.facts.platforms import all_platforms
 from busbw.model.platform import Platform
-from busbw.model.predict.prediction import Band, HeldOut, PredictedCall, PredictorConstants, Scope
+from busbw.model.predict.prediction import Band, Exchange, HeldOut, PredictedCall, PredictorConstants, Scope
 from busbw.predict.cells import read_cells
-from busbw.predict.closed import scope_of
+from busbw.predict.closed import CARRIED, exchange_of, scope_of
 from busbw.predict.fitting import (
     CALIBRATING_BYTES,
     NEIGHBOURS,
     Residual,
     calibrated_by,
+    carried_residuals,
     fitted_constants,
     left_out_residuals,
     with_intervals,
@@ -82,11 +83,12 @@ def _kept(group: CellGroup) -> CellGroup:
     )
 
 
-def calibrated() -> tuple[PredictorConstants, tuple[Residual, ...]]:
-    """Return the constants with intervals, and what is left of each cell when its document is left out."""
+def calibrated() -> tuple[PredictorConstants, tuple[Residual, ...], tuple[Residual, ...]]:
+    """Return the constants with intervals, and what is left of cells: without their document, and their collective."""
     groups = training_groups()
     residuals = left_out_residuals(groups)
-    return with_intervals(fitted_constants(groups), residuals), residuals
+    carried = carried_residuals(groups)
+    return with_intervals(fitted_constants(groups), residuals, carried), residuals, carried
 
 
 def written(constants: PredictorConstants) -> str:
@@ -106,6 +108,8 @@ def written(constants: PredictorConstants) -> str:
         ("curve", constants.curve),
         ("hop", constants.hop),
         ("own", constants.own),
+        ("send", constants.send),
+        ("measured", constants.measured),
         ("left_out", constants.left_out),
     ):
         for row in rows:
@@ -125,11 +129,16 @@ def _toml(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else repr(value)
 
 
-def table(residuals: Sequence[Residual], constants: PredictorConstants) -> str:
-    """Return a row a document and band, as Markdown: cells, told, median e, worst e, inside, half-width."""
+def table(residuals: Sequence[Residual], constants: PredictorConstants, exchange: Exchange = "collective") -> str:
+    """Return a row a document and band, as Markdown: cells, told, median e, worst e, inside, half-width.
+
+    Of sends a row a document, collective and band.
+    """
     by: dict[tuple[Band, str], list[Residual]] = defaultdict(list)
-    for residual in residuals:
-        by[band_of(residual.size_bytes), residual.group.document].append(residual)
+    for residual in of_exchange(residuals, exchange):
+        group = residual.group
+        name = f"{group.document}, {group.collective}" if exchange == "sends" else group.document
+        by[band_of(residual.size_bytes), name].append(residual)
     lines = [
         "| band | document | kinship | cells | told | median e | worst e | inside | half-width |",
         "|" + "---|" * 9,
@@ -142,7 +151,8 @@ def table(residuals: Sequence[Residual], constants: PredictorConstants) -> str:
                 lines.append(f"| {band} | {document} | | {len(rows)} | 0 | | | | |")
                 continue
             errors = sorted(abs(row.log_ratio) for row in told if row.log_ratio is not None)
-            block = next((block for block in NEIGHBOURS if document in block), (document,))
+            left = rows[0].group.document
+            block = next((block for block in NEIGHBOURS if left in block), (left,))
             others = [each for each in constants.left_out if each.document not in block]
             ends = [_ends(row, row.call, others, band) for row in told if row.call is not None]
             inside = sum(-up <= (row.log_ratio or 0.0) <= down for row, (down, up) in zip(told, ends, strict=True))
@@ -157,7 +167,8 @@ def table(residuals: Sequence[Residual], constants: PredictorConstants) -> str:
 
 def _ends(row: Residual, call: PredictedCall, others: Sequence[HeldOut], band: Band) -> tuple[float, float]:
     """Return how far the interval reaches down and up on the logarithm, as `busbw predict` would print it."""
-    reach = reach_of(others, band, call.kinship, scope_of(row.group.machine, row.group.nodes))[0]
+    scope, exchange = scope_of(row.group.machine, row.group.nodes), exchange_of(row.group.collective)
+    reach = reach_of(others, band, call.kinship, scope, exchange)[0]
     reach *= call.widened * stretch_of(call.loose)
     # The call itself has the slower mode of rings, and the bound that cuts the interval.
     down = max(reach, math.log(call.busbw_Bps / call.low_Bps))
@@ -170,12 +181,13 @@ def calibrated_table(residuals: Sequence[Residual], constants: PredictorConstant
     bands: tuple[Band, ...] = ("large", "middle", "small")
     scopes: tuple[Scope, ...] = ("one node", "several nodes")
     for band, scope in product(bands, scopes):
-        rows = [row for row in constants.left_out if (row.band, row.kinship, row.scope) == (band, "calibrated", scope)]
+        wanted = (band, "calibrated", scope, "collective")
+        rows = [row for row in constants.left_out if (row.band, row.kinship, row.scope, row.exchange) == wanted]
         if not rows:
             continue
         reach = reach_of(constants.left_out, band, "calibrated", scope)[0]
         by: dict[str, list[tuple[float, float]]] = defaultdict(list)
-        for residual, left in calibrated_by(residuals, CALIBRATING_BYTES[band], band):
+        for residual, left in calibrated_by(of_exchange(residuals, "collective"), CALIBRATING_BYTES[band], band):
             if residual.call is not None and scope_of(residual.group.machine, residual.group.nodes) == scope:
                 by[residual.group.document].append((left, stretch_of(residual.call.loose)))
         middle, stretch = (
@@ -192,7 +204,7 @@ def sizes_table(residuals: Sequence[Residual]) -> str:
     lines = ["| known | documents | median e | worst document |", "|" + "---|" * 4]
     for size_bytes in (2**20, 2**24, 2**26, 2**28, 2**30):
         by: dict[str, list[float]] = defaultdict(list)
-        for residual, left in calibrated_by(residuals, size_bytes, "middle"):
+        for residual, left in calibrated_by(of_exchange(residuals, "collective"), size_bytes, "middle"):
             by[residual.group.document].append(left)
         middles = sorted((median(sorted(values)), document) for document, values in by.items())
         middle = median([value for value, _ in middles])
@@ -203,16 +215,49 @@ def sizes_table(residuals: Sequence[Residual]) -> str:
     return "\n".join(lines)
 
 
+def carried_table(carried: Sequence[Residual], constants: PredictorConstants) -> str:
+    """Return what is left where every document of a collective was left out too, as Markdown.
+
+    `inside`: in the interval that other documents give what is carried, without the factor for being between nodes.
+    """
+    by: dict[tuple[Scope, Band, str, str], list[tuple[float, bool]]] = defaultdict(list)
+    for residual in carried:
+        group, ratio = residual.group, residual.log_ratio
+        if residual.call is None or ratio is None:
+            continue
+        scope, band = scope_of(group.machine, group.nodes), band_of(residual.size_bytes)
+        block = next((block for block in NEIGHBOURS if group.document in block), (group.document,))
+        others = [each for each in constants.left_out if each.document not in block]
+        reach = max(reach_of(others, band, held, scope)[0] for held in CARRIED)
+        is_inside = abs(ratio) <= reach * residual.call.widened * stretch_of(residual.call.loose)
+        by[scope, band, group.collective, group.document].append((ratio, is_inside))
+    lines = ["| scope | band | collective | document | cells | median | lowest to highest | inside |", "|" + "---|" * 8]
+    for (scope, band, collective, document), cells in sorted(by.items()):
+        ratios = sorted(ratio for ratio, _ in cells)
+        ends = f"{100 * math.expm1(ratios[0]):+.0f} to {100 * math.expm1(ratios[-1]):+.0f} %"
+        middle = f"{100 * math.expm1(median(ratios)):+.0f} %"
+        inside = sum(is_inside for _, is_inside in cells)
+        lines.append(f"| {scope} | {band} | {collective} | {document} | {len(cells)} | {middle} | {ends} | {inside} |")
+    return "\n".join(lines)
+
+
+def of_exchange(residuals: Sequence[Residual], exchange: Exchange) -> list[Residual]:
+    """Return what is left of sends, or of all other collectives."""
+    return [residual for residual in residuals if exchange_of(residual.group.collective) == exchange]
+
+
 def main() -> None:
     """Print constants and residuals; with --write also write the file."""
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("--write", action="store_true", help=f"write {CONSTANTS.relative_to(ROOT)}")
     asked = options.parse_args()
-    constants, residuals = calibrated()
+    constants, residuals, carried = calibrated()
     print(written(constants))
     print(table(residuals, constants))
     print(calibrated_table(residuals, constants))
     print(sizes_table(residuals))
+    print(table(residuals, constants, "sends"))
+    print(carried_table(carried, constants))
     if asked.write:
         CONSTANTS.write_text(written(constants))
 

@@ -19,15 +19,17 @@ from busbw.model.predict.nccl_choice import MODELLED, PROTOCOLS, NcclJob
 from busbw.model.predict.prediction import PredictedCall
 from busbw.predict.closed import predicted
 from busbw.predict.graphs import graphs_of_file, graphs_of_log
-from busbw.predict.machines import CannotTellError, machine_of
+from busbw.predict.machines import machine_of
 from busbw.predict.nccl import choice
 from busbw.predict.nccl_table import cost_table
+from busbw.predict.sends import SENDS
 
 from .conftest import GUARDS
 from .nccl_estimates import SIZES
 
-TOLD = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")
-UNTOLD = "alltoall"
+TOLD = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "alltoall", "sendrecv")
+# No document has these: their constants are of the others.
+CARRIED = ("gather", "scatter")
 # 1 KiB to 1 MiB, and on to 8 GiB: buffers of 16 GiB on each GPU, and what checks them.
 SMALL = tuple(4**power for power in range(5, 11))
 LARGE = tuple(8**power for power in range(7, 12))
@@ -97,11 +99,12 @@ def test_what_nccl_estimates_without_running_is_what_the_model_says(nccl: Path, 
 
 
 def written_predictions(folder: Path) -> dict[tuple[str, int], PredictedCall]:
-    """Write what rings over two GPUs of a published node are predicted to take; return what has been written."""
+    """Write what two GPUs of a published node are predicted to take, by rings and sends; return what was written."""
     machine, found = machine_of(find_platform("oci-bm-gpu-h200-8").platform, gpus=2), {}
-    for name in TOLD:
+    for name in (*TOLD, *CARRIED):
+        ring = None if name in SENDS else "ring"
         calls = [
-            predicted(machine, nodes=1, collective=name, size_bytes=size, algorithm="ring")[0]
+            predicted(machine, nodes=1, collective=name, size_bytes=size, algorithm=ring)[0]
             for size in (*SMALL, *LARGE)
         ]
         path = folder / f"{name}.json"
@@ -111,11 +114,10 @@ def written_predictions(folder: Path) -> dict[tuple[str, int], PredictedCall]:
     return found
 
 
-def test_a_collective_without_a_table_is_not_predicted() -> None:
-    machine = machine_of(find_platform("oci-bm-gpu-h200-8").platform, gpus=2)
-    for size in (*SMALL, *LARGE):
-        with pytest.raises(CannotTellError, match=f"no published table of {UNTOLD}"):
-            predicted(machine, nodes=1, collective=UNTOLD, size_bytes=size)
+def test_of_what_no_document_has_the_predictions_say_so(tmp_path: Path) -> None:
+    for (name, _size), call in written_predictions(tmp_path).items():
+        untold = f"no document has {name} within a node" if name in CARRIED else None
+        assert (call.unmeasured, call.kinship) == (untold, "across" if name in CARRIED else "in family")
 
 
 def test_what_two_hopper_gpus_reach_is_inside_of_its_interval_and_latency_is_near(run, tmp_path: Path) -> None:
@@ -125,24 +127,25 @@ def test_what_two_hopper_gpus_reach_is_inside_of_its_interval_and_latency_is_nea
     assert {name: os.environ.get(name, value) for name, value in GUARDS.items()} == GUARDS
 
     # Small messages have modes that change from start to start.
-    asked = ["-b", str(SMALL[0]), "-e", str(SMALL[-1]), "-f", "4", "--time-limit", "24", "--launches", "3"]
-    points = run(*TOLD, UNTOLD, "--ranks", "2", *asked, limit_s=120).points
-    asked = ["-b", str(LARGE[0]), "-e", str(LARGE[-1]), "-f", "8", "--time-limit", "60", "--min-samples", "5"]
-    points += run(*TOLD, UNTOLD, "--ranks", "2", *asked, limit_s=150).points
+    names = (*TOLD, *CARRIED)
+    asked = ["-b", str(SMALL[0]), "-e", str(SMALL[-1]), "-f", "4", "--time-limit", "30", "--launches", "3"]
+    points = run(*names, "--ranks", "2", *asked, limit_s=150).points
+    asked = ["-b", str(LARGE[0]), "-e", str(LARGE[-1]), "-f", "8", "--time-limit", "80", "--min-samples", "5"]
+    points += run(*names, "--ranks", "2", *asked, limit_s=180).points
 
-    errors, times, outside = {}, {}, []
+    errors, times, outside, carried = {}, {}, [], {}
     print("collective size predicted_us measured_us predicted/measured busbw_GBps predicted_GBps interval_GBps")
     for point in points:
         place = point["collective"], point["size_bytes"]
-        call = expected.get(place)
-        if call is None:
-            print(*place, "cannot tell", f"{point['median_s'] * 1e6:.2f}", "-", f"{point['busbw_Bps'] / 1e9:.4g}")
-            continue
+        call = expected[place]
         ratio, is_inside = call.busbw_Bps / point["busbw_Bps"], call.low_Bps <= point["busbw_Bps"] <= call.high_Bps
         print(*place, f"{call.time_s * 1e6:.2f} {point['median_s'] * 1e6:.2f} {ratio:.3f}", end=" ")
         print(f"{point['busbw_Bps'] / 1e9:.4g} {call.busbw_Bps / 1e9:.4g}", end=" ")
         print(f"{call.low_Bps / 1e9:.4g} to {call.high_Bps / 1e9:.4g}", "" if is_inside else "outside")
-        if point["size_bytes"] < LEAST_BYTES:
+        if point["collective"] in CARRIED:
+            carried[place] = ratio
+            outside += [] if is_inside or point["size_bytes"] < LEAST_BYTES else [place]
+        elif point["size_bytes"] < LEAST_BYTES:
             times[place] = max(ratio, 1 / ratio)
         else:
             errors[place] = abs(math.log(ratio))
@@ -151,18 +154,20 @@ def test_what_two_hopper_gpus_reach_is_inside_of_its_interval_and_latency_is_nea
         own = [error for (collective, _size), error in errors.items() if collective == name]
         near = [each for (collective, _size), each in times.items() if collective == name]
         print(f"{name}: median of e from 1 MiB on {100 * median(own):.1f} %, below {median(near):.2f} times")
+    for name in CARRIED:
+        own = [abs(math.log(ratio)) for (each, size), ratio in carried.items() if each == name and size >= LEAST_BYTES]
+        print(f"{name}, of which no document tells anything: median of e from 1 MiB on {100 * median(own):.1f} %")
     worst = max(errors, key=lambda place: errors[place])
     print(
         f"from 1 MiB on: median of e {100 * median(errors.values()):.1f} %, at most {100 * errors[worst]:.0f} % {worst}"
     )
     print(f"below: {median(times.values()):.2f} times in the median, {max(times.values()):.2f} at most")
     print(f"outside of the interval, from 1 MiB on: {outside}")
-    assert errors.keys() | times.keys() == expected.keys()
-    assert {point["collective"] for point in points} == {*TOLD, UNTOLD}
+    assert errors.keys() | times.keys() | carried.keys() == expected.keys()
     missed = {
         "median of e from 1 MiB on": median(errors.values()) > 0.10,
         "latency, in the median": median(times.values()) > 1.5,
         # An interval of 90 %, and cells that one machine moves together.
-        "outside of the interval": len(outside) > len(errors) // 6,
+        "outside of the interval": len(outside) > (len(errors) + len(carried) // 2) // 6,
     }
     assert not any(missed.values()), missed

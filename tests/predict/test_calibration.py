@@ -14,12 +14,14 @@ import calibrate  # noqa: E402 - a program beside the package
 
 
 def test_the_shipped_constants_and_the_table_of_residuals_are_what_calibrating_gives() -> None:
-    constants, residuals = calibrate.calibrated()
+    constants, residuals, carried = calibrate.calibrated()
     assert calibrate.CONSTANTS.read_text() == calibrate.written(constants)
     page = (ROOT / "docs" / "measurements" / "2026-11-25-predictor.md").read_text()
     assert calibrate.table(residuals, constants) in page
     assert calibrate.calibrated_table(residuals, constants) in page
     assert calibrate.sizes_table(residuals) in page
+    assert calibrate.table(residuals, constants, "sends") in page
+    assert calibrate.carried_table(carried, constants) in page
     assert {group.document for group in calibrate.training_groups() if group.is_fitted} >= {"T02", "T12", "W1", "W2"}
 
 

@@ -58,9 +58,25 @@ def test_the_command_prints_the_sum_and_what_is_in_none(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert "a step communicates" in done.stdout
     assert "may overlap 50 % is taken to be hidden" in " ".join(done.stdout.split())
-    assert "cannot tell, and in no sum" in done.stdout
+    assert "neighbour" in done.stdout
+    over_ethernet = warm_busbw("predict", "--workload", str(PLAN), "--platform", "gcp-a2", cwd=tmp_path)
+    assert "cannot tell, and in no sum" in over_ethernet.stdout
     as_json = json.loads(warm_busbw("predict", "--workload", str(PLAN), "--json", cwd=tmp_path).stdout)
     assert as_json["overlap"] == 0.0
+
+
+def test_a_plan_of_a_mixture_of_experts_is_predicted_with_its_alltoall(tmp_path: Path) -> None:
+    asked = ("deepseek-v3-like", "--platform", "azure-nd-h100-v5", "--gpus", "2048")
+    plan = warm_busbw("train", "plan", *asked, "--json", cwd=tmp_path)
+    (tmp_path / "plan.json").write_text(plan.stdout)
+    done = warm_busbw("predict", "--workload", "plan.json", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    terms = {term["collective"]: term for term in json.loads(done.stdout)["terms"]}
+    # Experts on eight nodes: no document has that, and the interval says so.
+    experts = terms["alltoall"]
+    assert (experts["nodes"], experts["call"]["unmeasured"]) == (8, "no document has alltoall between nodes")
+    assert experts["total"]["low_s"] < experts["total"]["time_s"] < experts["total"]["high_s"]
+    assert terms["sendrecv"]["call"]["algorithm"] == "neighbour"
 
 
 @pytest.mark.parametrize("text", ["", "half", "1.5", "-0.1", "nan", "0.\u0663", "1e-3", "00.5"])

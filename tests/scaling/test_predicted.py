@@ -133,7 +133,7 @@ def test_the_figure_lays_the_interval_under_the_line_and_leaves_a_gap(report: Sc
         ({"settings": {"algorithm": "Ring,Tree"}}, "several algorithms ran: Ring,Tree"),
         ({"settings": {"algorithm": "SYMK_LL"}}, "it ran by SYMK_LL"),
         ({"conditions": {"pair": "two ranks"}}, "two ranks alone"),
-        ({"conditions": {"collective": "alltoall"}}, "no published table of alltoall"),
+        ({"conditions": {"collective": "alltoallv"}}, "alltoallv"),
         ({"ranks": 33}, "33 ranks are no whole number"),
         ({"ranks": 4 * 9}, "GPUs"),
     ],
@@ -143,6 +143,17 @@ def test_where_it_cannot_tell_it_says_why(changes: dict[str, object], why: str) 
     assert point.call is None
     assert point.is_inside is None
     assert why in (point.cannot or "")
+
+
+def test_of_an_alltoall_between_nodes_it_says_that_no_document_has_one(tmp_path: Path) -> None:
+    path = tmp_path / "experts.csv"
+    path.write_text(TABLE.splitlines()[0] + "\n2,16,80,NCCL,alltoall,1G\n8,64,20,NCCL,alltoall,1G\n")
+    found = scaling(ScalingRequest(sources=(str(path),), platform=ID, predict=True))
+    words = " ".join(prediction_words(found.views[0]))
+    assert "predicted across: linear, no document has alltoall between nodes" in words
+    assert "1 of 2 measured points inside the 90 % interval, not at 8" in words
+    (line,) = found.views[0].predictions
+    assert [point.call.widened for point in line.points] == [1.5 * 1.5, 1.5 * 2.5]
 
 
 def test_the_algorithm_that_ran_is_predicted_and_that_asked_for_goes_before() -> None:

@@ -10,6 +10,7 @@ from typing import Literal
 from busbw.api.machine import rates_of_host
 from busbw.api.predicting.calibrations import CELLS_BYTES, CalibratedMachine, calibration, table_machine, table_words
 from busbw.base.errors import InputError
+from busbw.base.text import counted
 from busbw.facts.nccl_model import nccl_constants, newest_release
 from busbw.facts.platforms import all_platforms
 from busbw.facts.predictor import predictor_constants
@@ -30,7 +31,7 @@ from busbw.model.predict.prediction import (
     SimulatedCall,
     Tier,
 )
-from busbw.predict.calibrating import AskedCells, Calibration, calibrated
+from busbw.predict.calibrating import AskedCells, Calibration, calibrated, calls_of
 from busbw.predict.cells import read_cells
 from busbw.predict.changes import Changes, changed_call, changes_of
 from busbw.predict.closed import predicted
@@ -39,6 +40,7 @@ from busbw.predict.graphs import MOST_BYTES, graphs_as_stated, graphs_of_file, g
 from busbw.predict.intervals import band_of
 from busbw.predict.machines import CannotTellError, MachineClass, groups_of, machine_of, measured_elsewhere
 from busbw.predict.nccl import choice
+from busbw.predict.sends import SENDS
 from busbw.predict.sweeps import CellGroup
 from busbw.predict.tiers import ScheduleTier, at_line_rate, collnet_ways, simulated
 from busbw.predict.worth import narrower_of, sensitivity_of
@@ -86,6 +88,7 @@ class PredictRequest:
 
 # What NCCL tells CPUs apart by, by their makers.
 _CPUS: dict[str, Literal["amd", "arm", "power"]] = {"amd": "amd", "nvidia": "arm", "arm": "arm", "ibm": "power"}
+_SENDS_WAY = "NCCL has one way to send and receive, a peer's part over channels of its own"
 _FASTEST = "the fastest that is predicted, of those that were measured on such machines unless hops are most of it"
 
 
@@ -123,9 +126,9 @@ def predict(asked: PredictRequest) -> Prediction:
         )  # fmt: skip
         rows += [_row(settled, asked, nodes, size, start) for size in asked.sizes_bytes]
     told = [row for row in rows if row.expected is not None]
-    if told and calibration is not None and not any(row.before for row in told):
+    if told and calibration is not None and not any(_is_shifted(row) for row in told):
         raise InputError(_no_shift(asked, calibration, told), where=str(asked.calibrate))
-    if any(row.choice is None for row in told) and wanted is None:
+    if any(row.choice is None for row in told) and wanted is None and asked.collective not in SENDS:
         notes.append(
             "what NCCL takes is told with --graph FILE (NCCL_GRAPH_DUMP_FILE), --log FILE or --channels ring=8x48/48: "
             f"its search is redone here for one node that has a map, from {'.'.join(map(str, OLDEST_PLANNED))} on"
@@ -146,10 +149,16 @@ def predict(asked: PredictRequest) -> Prediction:
         beside=asked.tier if asked.tier != "closed" else None,
         rows=tuple(rows),
         elsewhere=measured_elsewhere(machine, asked.collective, all_platforms(())),
-        sensitivity=sensitivity_of(machine, largest, asked.collective) if largest is not None else None,
-        narrower=narrower_of(machine, largest) if largest is not None and calibration is None else None,
+        sensitivity=sensitivity_of(machine, largest, asked.collective) if largest and not largest.presumed else None,
+        narrower=narrower_of(machine, largest, asked.collective)
+        if largest is not None and calibration is None
+        else None,
         notes=(*notes, *machine.rates.assumptions),
     )
+
+
+def _is_shifted(row: PredictedSize) -> bool:
+    return row.before is not None or (row.expected is not None and row.expected.presumed)
 
 
 def _no_shift(asked: PredictRequest, calibration: Calibration, told: Sequence[PredictedSize]) -> str:
@@ -231,16 +240,12 @@ def _calibration(
 
 
 def _row(settled: _Settled, asked: PredictRequest, nodes: int, size_bytes: int, start: _Start | None) -> PredictedSize:
-    machine, wanted, release = settled.machine, settled.wanted, settled.release
+    wanted, release = settled.wanted, settled.release
     chosen = None
     if start is not None and asked.collective in MODELLED and wanted in (None, *_NCCL_NAMES):
         chosen = _choice(settled, asked, nodes, size_bytes, start)
     try:
-        before = predicted(machine, nodes=nodes, collective=asked.collective, size_bytes=size_bytes, algorithm=wanted)
-        calls = before
-        if settled.calibration is not None:
-            left_out = predictor_constants().left_out
-            calls = tuple(calibrated(call, settled.calibration.points, left_out) for call in before)
+        before, calls = _calls(settled, asked.collective, nodes, size_bytes)
     except CannotTellError as error:
         line_rate, cannot = _at_line_rate(settled, asked, nodes, size_bytes)
         return PredictedSize(
@@ -248,6 +253,7 @@ def _row(settled: _Settled, asked: PredictRequest, nodes: int, size_bytes: int, 
             cannot=str(error),
         )  # fmt: skip
     expected, by = _expected(calls, chosen, wanted)
+    by = _SENDS_WAY if asked.collective in SENDS and wanted is None else by
     if expected is None:
         return PredictedSize(
             nodes=nodes,
@@ -299,6 +305,24 @@ def _at_line_rate(
         except CannotTellError as error:
             reasons.append(str(error))
     return tuple(found), "; ".join(dict.fromkeys(reasons)) or None
+
+
+def _calls(
+    settled: _Settled, collective: str, nodes: int, size_bytes: int
+) -> tuple[tuple[PredictedCall, ...], tuple[PredictedCall, ...]]:
+    """Return calls before and after measured cells shifted them; before is empty where cells alone tell them.
+
+    Raises CannotTellError where no data applies.
+    """
+    machine, points = settled.machine, settled.calibration.points if settled.calibration is not None else ()
+    ask = calls_of if points else predicted
+    before = ask(machine, nodes=nodes, collective=collective, size_bytes=size_bytes, algorithm=settled.wanted)
+    left_out = predictor_constants().left_out
+    after = tuple(calibrated(call, points, left_out, collective) for call in before)
+    told = tuple(call for call, old in zip(after, before, strict=True) if not call.presumed or call != old)
+    if not told:
+        raise CannotTellError(f"no document tells it, and the calibration says nothing of {counted(nodes, 'node')}")
+    return tuple(call for call in before if not call.presumed), told
 
 
 def _simulated(settled: _Settled, expected: PredictedCall, collective: str) -> tuple[SimulatedCall | None, str | None]:

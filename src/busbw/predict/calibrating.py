@@ -13,15 +13,21 @@ from msgspec import structs
 from busbw.base.errors import InputError
 from busbw.base.text import counted
 from busbw.base.units import format_rate, format_size
+from busbw.facts.predictor import predictor_constants
 from busbw.model.predict.prediction import HeldOut, PredictedCall
-from busbw.predict.closed import predicted, scope_of
+from busbw.predict.closed import exchange_of, predicted, scope_of
 from busbw.predict.intervals import band_of, bands_words, reach_of, stretch_of
 from busbw.predict.machines import CannotTellError, MachineClass
-from busbw.predict.shifting import shift_of
+from busbw.predict.shares import with_presumed
+from busbw.predict.shifting import shift_with_rest
 from busbw.predict.sweeps import CellGroup
 
 MOST_CELLS = 8
 _MOST_REASONS = 3
+# Of a normal deviation, 90 % lie within so many times its standard deviation.
+_NINETY = 1.645
+# Of a machine that no document tells, cells on other numbers of nodes leave so many times as much open.
+_OTHER_NODES_TIMES = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +131,7 @@ def _evenly(sizes_bytes: list[int], most: int) -> list[int]:
 def _point(group: CellGroup, size_bytes: int, measured_Bps: float) -> tuple[CalibrationPoint | None, str]:
     what = f"{format_size(size_bytes)} on {counted(group.nodes, 'node')}"
     try:
-        asked = predicted(
+        asked = calls_of(
             group.machine,
             nodes=group.nodes,
             collective=group.collective,
@@ -138,10 +144,33 @@ def _point(group: CellGroup, size_bytes: int, measured_Bps: float) -> tuple[Cali
     if measured_Bps > call.bound_Bps:
         return None, f"not used: {what}: {format_rate(measured_Bps)} is above {format_rate(call.bound_Bps)}, the bound"
     point = CalibrationPoint(machine=group.machine, measured_Bps=measured_Bps, call=call)
-    return point, f"{what}: measured {format_rate(measured_Bps)}, predicted {format_rate(call.busbw_Bps)}"
+    before = f"predicted {format_rate(call.busbw_Bps)}" if not call.presumed else "no document tells it"
+    return point, f"{what}: measured {format_rate(measured_Bps)}, {before}"
 
 
-def calibrated(call: PredictedCall, points: Sequence[CalibrationPoint], left_out: Sequence[HeldOut]) -> PredictedCall:
+def calls_of(
+    machine: MachineClass, *, nodes: int, collective: str, size_bytes: int, algorithm: str | None
+) -> tuple[PredictedCall, ...]:
+    """Return what is predicted, for cells to shift: where no document tells it, from what is presumed of links.
+
+    Raises InputError and CannotTellError as `predicted`.
+    """
+    try:
+        return predicted(machine, nodes=nodes, collective=collective, size_bytes=size_bytes, algorithm=algorithm)
+    except CannotTellError:
+        return predicted(
+            machine,
+            nodes=nodes,
+            collective=collective,
+            size_bytes=size_bytes,
+            algorithm=algorithm,
+            constants=with_presumed(predictor_constants()),
+        )
+
+
+def calibrated(
+    call: PredictedCall, points: Sequence[CalibrationPoint], left_out: Sequence[HeldOut], collective: str
+) -> PredictedCall:
     """Return a prediction shifted through the cells that say something of it; as it is where none does."""
     alike = [
         point for point in points if (point.call.algorithm, point.call.limited_by) == (call.algorithm, call.limited_by)
@@ -149,18 +178,10 @@ def calibrated(call: PredictedCall, points: Sequence[CalibrationPoint], left_out
     own = [point for point in points if point.call.nodes == call.nodes]
     if not own and not alike:
         return call
-    shift = shift_of(call, [(point.call, point.shift) for point in own or alike])
+    shift, rest = shift_with_rest(call, [(point.call, point.shift) for point in own or alike])
     times = max(math.exp(-shift), call.busbw_Bps / call.bound_Bps)
     busbw_Bps = call.busbw_Bps / times
-    reach = math.log(call.busbw_Bps / call.low_Bps)
-    words = f"{call.interval_words}; shifted by cells of another number of nodes, which does not make it narrower"
-    if own:
-        band = band_of(call.size_bytes)
-        calibrated_reach, from_words = reach_of(left_out, band, "calibrated", scope_of(own[0].machine, call.nodes))
-        calibrated_reach *= stretch_of(call.loose)
-        # A cell of the machine itself never makes it wider.
-        words = f"{bands_words(band)}: {from_words}" if calibrated_reach < reach else call.interval_words
-        reach = min(reach, calibrated_reach)
+    reach, words = _reach(call, (own or alike)[0].machine, left_out, collective, _NINETY * rest, is_own=bool(own))
     return structs.replace(
         call,
         time_s=call.time_s * times,
@@ -181,3 +202,32 @@ def calibrated(call: PredictedCall, points: Sequence[CalibrationPoint], left_out
             f"shifted by {100 * (math.exp(shift) - 1):+.1f} % through {len(own or alike)} measured cells",
         ),
     )
+
+
+def _reach(
+    call: PredictedCall,
+    machine: MachineClass,
+    left_out: Sequence[HeldOut],
+    collective: str,
+    rest: float,
+    *,
+    is_own: bool,
+) -> tuple[float, str]:
+    """Return how far the interval of a shifted call reaches on the logarithm, and where that is from.
+
+    `rest`: what the cells leave open of a call that nobody measured, or that may be told by no document.
+    """
+    band = band_of(call.size_bytes)
+    reach = math.log(call.busbw_Bps / call.low_Bps)
+    own, from_words = reach_of(left_out, band, "calibrated", scope_of(machine, call.nodes), exchange_of(collective))
+    own *= stretch_of(call.loose)
+    if call.doubt > 1:
+        own = max(own, rest)
+    if call.presumed:
+        times = 1.0 if is_own else max(_OTHER_NODES_TIMES, call.widened)
+        return max(own, rest) * times, f"{bands_words(band)}: {from_words}; no document tells its links or network"
+    if not is_own:
+        words = f"{call.interval_words}; shifted by cells of another number of nodes, which does not make it narrower"
+        return reach, words
+    # A cell of the machine itself never makes it wider.
+    return min(own, reach), f"{bands_words(band)}: {from_words}" if own < reach else call.interval_words

@@ -12,6 +12,7 @@ from busbw.base.collectives import COLLECTIVES
 from busbw.base.errors import InputError
 from busbw.base.units import parse_size
 from busbw.predict.machines import MachineClass
+from busbw.predict.sends import SENDS
 from busbw.predict.sweeps import CellGroup, algorithm_of
 
 # Each column by its name in the training cells, and as other tables call it: letters and digits only, in small.
@@ -222,12 +223,17 @@ def _group(key: Key, rates_Bps: dict[int, float], machines: _Machines) -> CellGr
     stated = next((name for word, name in _STATED if word in said and "sharp" not in said), None)
     if stated == "nvls" and nodes > 1:
         stated = None
+    if "nvls off" in said:
+        stated = "ring"
+    if collective in SENDS:
+        # Whatever a table says of NCCL's algorithms: of sends it has none.
+        stated = None
     group = CellGroup(
         document=document,
         machine=machines.of(platform, system, gpus, nodes),
         nodes=nodes,
         collective=collective,
-        stated="ring" if "nvls off" in said else stated,
+        stated=stated,
         algorithm=None,
         cells=tuple(sorted(rates_Bps.items())),
         is_fitted="sharp" not in said,

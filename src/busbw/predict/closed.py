@@ -7,16 +7,18 @@ interval is of documents that had no part in the constants.
 """
 
 import math
+from dataclasses import replace
 from functools import lru_cache
 
 from busbw.base.collectives import COLLECTIVES
 from busbw.base.errors import InputError
-from busbw.facts.nccl_model import nccl_constants, newest_release
 from busbw.facts.predictor import predictor_constants
 from busbw.limits.algorithms import algorithm_name
 from busbw.limits.ceiling import ceiling
 from busbw.model.limit import Bound
 from busbw.model.predict.prediction import (
+    Exchange,
+    HeldKinship,
     Kinship,
     LinkShare,
     OwnPart,
@@ -25,9 +27,10 @@ from busbw.model.predict.prediction import (
     Scope,
 )
 from busbw.predict.intervals import band_of, bands_words, reach_of, stretch_of
-from busbw.predict.machines import RDMA, CannotTellError, MachineClass, groups_of
-from busbw.predict.nccl_table import BLACKWELL
-from busbw.predict.rising import LARGEST_BYTES, TREES, rise_of
+from busbw.predict.machines import CannotTellError, MachineClass, groups_of
+from busbw.predict.rising import LARGEST_BYTES, ROOTED, CallTime, rise_of
+from busbw.predict.sends import SENDS, send_time
+from busbw.predict.shares import CHANNELS, kinship_of, large_Bps, share_words
 
 SHARP_UNTOLD = "SHARP: what of its bound is reached takes a measured constant for each regime, and none is published"
 # Rings over eight NICs of 400 Gb/s were seen at this share of line rate or from 0.92 on, and nobody has said why:
@@ -41,7 +44,20 @@ _MOST_IN_RING = 4
 _NOT_IN_ONE_NODE = frozenset({"tree"})
 # Of networks and GPUs that nobody measured others say something, with an interval this many times as wide.
 _OTHER_TIMES = 1.5
-_COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")
+_COLLECTIVES = frozenset({"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce"}) | SENDS
+# Patterns whose constants are of others until some document has them.
+_OWN_PATTERNS = SENDS | {"chain", "pat"}
+_UNSENT = "no document has sends on such GPUs"
+# Whose scatter what is carried has: the wider of the two.
+CARRIED: tuple[HeldKinship, ...] = ("across", "carried")
+# In these each NIC sends to all nodes at once, in rings and trees to one or a few: what was measured of those on many
+# nodes says nothing of how a network carries it.
+_TO_ALL = frozenset({"alltoall", "gather", "scatter"})
+# How many times as far off as usual a part may be of which no document says anything.
+_PRESUMED_DOUBT = 10.0
+# How far hops are usually off, on the logarithm: what is open of a call's order counts against it.
+_USUAL_HOPS = 0.2
+_TWO_LEVEL = "the two-level alltoall is no part of NCCL, and no document has its copies and its two exchanges by size"
 
 
 @lru_cache(maxsize=4096)
@@ -135,29 +151,31 @@ def _call(
 ) -> PredictedCall:
     if bound.algorithm == "collnet":
         raise CannotTellError(SHARP_UNTOLD)
+    if bound.algorithm == "two-level":
+        raise CannotTellError(_TWO_LEVEL)
     if bound.algorithm in ("nvls", "nvlstree") and machine.rates.nvls is False:
         raise CannotTellError(f"{bound.algorithm} takes NVSwitches that add, which such nodes do not have")
     ranks = machine.rates.gpus * nodes
-    within = groups_of(machine, nodes) == 1
     most_Bps, limited_by, share = large_Bps(machine, bound, constants, nodes=nodes, collective=collective)
     factor = COLLECTIVES[collective].factor(ranks)
-    own = own_part_of(machine, collective, bound.algorithm, constants) if within else None
-    rise = rise_of(machine, nodes, collective, bound.algorithm, constants)
-    parts = rise.parts(factor, size_bytes, rise.endless_Bps(factor, most_Bps))
-    # Beyond 16 GiB nobody measured that it still rises.
-    wire_s = parts.wire_s + max(0.0, factor * size_bytes / most_Bps - parts.time_s) + own_s(own, size_bytes, ranks)
-    time_s = parts.time_s + wire_s - parts.wire_s
+    timed = _timed(machine, nodes, collective, size_bytes, bound.algorithm, most_Bps, constants)
+    parts = timed.parts
+    time_s = parts.time_s + timed.own_s
     busbw_Bps = factor * size_bytes / time_s
     bound_Bps = bound.busbw_Bps or busbw_Bps
-    kinship = kinship_of(machine, share)
-    band = band_of(size_bytes)
-    scatter, words = reach_of(constants.left_out, band, kinship, scope_of(machine, nodes))
-    scatter *= stretch_of((parts.latency_s + parts.filling_s) / time_s)
-    reach = scatter
+    unmeasured = _unmeasured(machine, nodes, collective, bound.algorithm, constants)
+    kinship = kinship_of(machine, share, bound.algorithm) if unmeasured is None else "across"
+    scatter, words = _scatter(constants, machine, nodes, collective, size_bytes, kinship, unmeasured)
+    if unmeasured is None and kinship == "across" and collective in SENDS and share.part == "nvlink":
+        unmeasured = _UNSENT
+    scatter *= stretch_of(timed.loose_s / time_s)
+    down = up = scatter
     if bound.algorithm == "ring" and share.part == "nic" and share.share > _SLOW_RING:
-        reach = max(reach, math.log(share.share / _SLOW_RING))
+        down = up = max(scatter, math.log(share.share / _SLOW_RING))
         words += "; down to 0.82 of line rate at least, which is all that some rings reach"
-    times, extrapolated = _extrapolated(machine, nodes, share, constants)
+    times, extrapolated = _extrapolated(machine, nodes, share, constants, collective, unmeasured)
+    down = math.hypot(down * times, math.log(timed.most_s / time_s))
+    up = math.hypot(up * times, math.log(time_s / timed.least_s))
     return PredictedCall(
         nodes=nodes,
         ranks=ranks,
@@ -166,24 +184,107 @@ def _call(
         time_s=time_s,
         busbw_Bps=busbw_Bps,
         algbw_Bps=size_bytes / time_s,
-        low_Bps=busbw_Bps * math.exp(-reach * times),
-        high_Bps=min(busbw_Bps * math.exp(reach * times), bound_Bps),
+        low_Bps=busbw_Bps * math.exp(-down),
+        high_Bps=min(busbw_Bps * math.exp(up), bound_Bps),
         bound_Bps=bound_Bps,
         latency_s=parts.latency_s,
         filling_s=parts.filling_s,
         flags_s=parts.flags_s,
-        wire_s=wire_s,
+        wire_s=parts.wire_s + timed.own_s,
         limited_by=limited_by,
         kinship=kinship,
-        interval_words=f"{bands_words(band)}: {words}",
-        widest=_widest(scatter, reach, times, extrapolated),
+        unmeasured=unmeasured,
+        presumed=not share.documents,
+        doubt=_doubt(share, times, unmeasured, timed),
+        interval_words=f"{bands_words(band_of(size_bytes))}: {words}",
+        widest=_widest(scatter, down, times, extrapolated, timed),
         extrapolated=extrapolated,
-        share=share.share if limited_by != _CHANNELS else None,
+        share=share.share if limited_by != CHANNELS else None,
         share_spread=share.spread,
         widened=times,
-        basis=(_share_words(share, limited_by), *rise.words, *([own_words(own)] if own is not None else [])),
-        documents=tuple(dict.fromkeys((*share.documents, *rise.documents))),
+        basis=(share_words(share, limited_by), *timed.words),
+        documents=tuple(dict.fromkeys((*share.documents, *timed.documents))),
     )
+
+
+def _timed(
+    machine: MachineClass,
+    nodes: int,
+    collective: str,
+    size_bytes: int,
+    algorithm: str,
+    most_Bps: float,
+    constants: PredictorConstants,
+) -> CallTime:
+    """Return how long a call takes; `most_Bps`: the bus bandwidth of 16 GiB, of sends that of endless messages."""
+    if collective in SENDS:
+        return send_time(machine, nodes, collective, size_bytes, most_Bps, constants)
+    ranks = machine.rates.gpus * nodes
+    factor = COLLECTIVES[collective].factor(ranks)
+    own = own_part_of(machine, collective, algorithm, constants) if groups_of(machine, nodes) == 1 else None
+    rise = rise_of(machine, nodes, collective, algorithm, constants)
+    # What a chain reaches is of rings, which do not fill: of a large one it is not the whole.
+    is_chain = collective in ROOTED and rise.stages is not None
+    parts = rise.parts(factor, size_bytes, most_Bps if is_chain else rise.endless_Bps(factor, most_Bps))
+    # Beyond 16 GiB nobody measured that it still rises.
+    parts = replace(parts, wire_s=parts.wire_s + max(0.0, factor * size_bytes / most_Bps - parts.time_s))
+    written_s = own_s(own, size_bytes, ranks)
+    return CallTime(
+        parts=parts,
+        own_s=written_s,
+        loose_s=parts.latency_s + parts.filling_s,
+        least_s=parts.time_s + written_s,
+        most_s=parts.time_s + written_s,
+        words=(*rise.words, *([own_words(own)] if own is not None else [])),
+        documents=rise.documents,
+    )
+
+
+def _doubt(share: LinkShare, widened: float, unmeasured: str | None, timed: CallTime) -> float:
+    """Return how many times as far off as usual a call may be: it says how much measured cells of it count."""
+    if not share.documents:
+        return _PRESUMED_DOUBT
+    return max(widened if unmeasured is not None else 1.0, timed.open_order / _USUAL_HOPS)
+
+
+def pattern_of(collective: str, algorithm: str) -> str:
+    """Return by what documents have a way: sends by their collective, one root as a chain, else its algorithm."""
+    if collective in SENDS:
+        return collective
+    return "chain" if collective in ROOTED else algorithm
+
+
+def _unmeasured(
+    machine: MachineClass, nodes: int, collective: str, algorithm: str, constants: PredictorConstants
+) -> str | None:
+    """Return which pattern no document has, in words; None: some document has it, or it is like others."""
+    pattern, scope = pattern_of(collective, algorithm), scope_of(machine, nodes)
+    if pattern not in _OWN_PATTERNS or any((row.pattern, row.scope) == (pattern, scope) for row in constants.measured):
+        return None
+    what = {"chain": f"a chain ({collective})", "pat": f"PAT ({collective})"}.get(pattern, pattern)
+    return f"no document has {what} {'within a node' if scope == 'one node' else 'between nodes'}"
+
+
+def _scatter(
+    constants: PredictorConstants,
+    machine: MachineClass,
+    nodes: int,
+    collective: str,
+    size_bytes: int,
+    kinship: Kinship,
+    unmeasured: str | None,
+) -> tuple[float, str]:
+    """Return how far documents lie off that were left out, and in words which."""
+    band, scope = band_of(size_bytes), scope_of(machine, nodes)
+    if unmeasured is None:
+        return reach_of(constants.left_out, band, kinship, scope, exchange_of(collective))
+    # Few documents tell what is carried: no less than what is across.
+    return max(reach_of(constants.left_out, band, held, scope) for held in CARRIED)
+
+
+def exchange_of(collective: str) -> Exchange:
+    """Return whether a collective is sends and receives, whose documents are held by themselves."""
+    return "sends" if collective in SENDS else "collective"
 
 
 def scope_of(machine: MachineClass, nodes: int) -> Scope:
@@ -214,123 +315,20 @@ def own_words(part: OwnPart) -> str:
     return f"each rank's own part at {rate}, fitted ({part.collective}; {', '.join(part.documents)})"
 
 
-_CHANNELS = "channels of NCCL's tree"
-_TITLES = {
-    "nic": "NICs of a node",
-    "nvlink": "links of a GPU",
-    "pair": "links of two GPUs",
-    "slot": "slot of a GPU",
-    "nic_slot": "NIC slots of a node",
-}
-
-
-def large_Bps(
-    machine: MachineClass, bound: Bound, constants: PredictorConstants, *, nodes: int, collective: str
-) -> tuple[float, str, LinkShare]:
-    """Return the bus bandwidth of messages of 16 GiB, the part that limits it, and the share it was counted with.
-
-    Raises CannotTellError where no document has such a part.
-    """
-    within = groups_of(machine, nodes) == 1
-    least: tuple[float, str, LinkShare] | None = None
-    for line in bound.lines:
-        if line.busbw_Bps is None:
-            continue
-        # Between nodes the slot of a GPU carries what its NICs carry.
-        part = "nic" if line.part == "slot" and not within else line.part
-        share = share_of(machine, part, bound.algorithm, constants)
-        if share is None:
-            if line.limits:
-                raise CannotTellError(_no_share_words(machine, line.part, bound.algorithm))
-            continue
-        rate_Bps = line.busbw_Bps * share.share
-        if least is None or rate_Bps < least[0]:
-            least = rate_Bps, _TITLES.get(line.part, line.part), share
-    if least is None:
-        raise CannotTellError("no part that data passes has been measured")
-    channels_Bps = _tree_channels_Bps(machine, nodes, collective, bound.algorithm)
-    if channels_Bps is not None and channels_Bps < least[0]:
-        return channels_Bps, _CHANNELS, least[2]
-    # A part without a share still bounds.
-    return min(least[0], bound.busbw_Bps or least[0]), least[1], least[2]
-
-
-def _tree_channels_Bps(machine: MachineClass, nodes: int, collective: str, algorithm: str) -> float | None:
-    """Return the bus bandwidth that NCCL counts for the channels of a tree over nodes of Blackwell; None: no such tree.
-
-    Half of channels x GB/s of one, with a channel for each NIC. On Hopper NCCL's number is no limit: two nodes of
-    Isambard-AI carry 12 % more (W2).
-    """
-    if algorithm != "tree" or groups_of(machine, nodes) == 1 or machine.sm is None or machine.sm < BLACKWELL:
-        return None
-    each_GBps = nccl_constants(newest_release()).tree.blackwell[min(nodes, 3) - 1]
-    channels = min(machine.rates.ports or machine.rates.gpus, machine.rates.gpus)
-    return COLLECTIVES[collective].factor(machine.rates.gpus * nodes) * channels * each_GBps * 1e9 / 2
-
-
-def _no_share_words(machine: MachineClass, part: str, algorithm: str) -> str:
-    where = {
-        "nic": machine.fabric or "a network of unknown kind",
-        "nic_slot": f"{machine.fabric or 'a network'} whose NICs are faster than their slots",
-        "slot": "nodes whose GPUs' slots limit",
-    }
-    return f"no measurement of {algorithm} over {where.get(part, 'such GPUs')} is published"
-
-
-def share_of(machine: MachineClass, part: str, algorithm: str, constants: PredictorConstants) -> LinkShare | None:
-    """Return how much of a part is reached, of the nearest class that has documents; None: no class has."""
-    kind = "nic" if part in ("nic", "nic_slot") else "nvlink"
-    if part == "slot":
-        return None
-    alike = "tree" if kind == "nic" and algorithm in TREES else algorithm
-    ladder: list[tuple[str, str | None, str | None]] = [(alike, each, None) for each in machine.generations]
-    if algorithm == "nvlstree":
-        # Within a node its switch adds as it does in one alone.
-        ladder += [("nvls", each, None) for each in machine.generations]
-    ladder.append((alike, None, None))
-    if algorithm == "tree":
-        # Within a node it is a chain of its GPUs, over the links that a ring takes.
-        ladder += [("ring", each, None) for each in (*machine.generations, None)]
-    if kind == "nic":
-        if machine.fabric is None:
-            return None
-        ladder = [
-            (alike, machine.generation, machine.fabric),
-            ("any", machine.generation, machine.fabric),
-            ("any", None, machine.fabric),
-        ]
-        if machine.fabric in RDMA:
-            # Nodes of one generation have NICs and slots of one generation too.
-            ladder += [("any", machine.generation, None)] if machine.generation is not None else []
-            ladder += [("any", None, None)]
-    found = (_share(constants, kind, *wanted) for wanted in ladder)
-    return next((share for share in found if share is not None), None)
-
-
-def _share(
-    constants: PredictorConstants, part: str, algorithm: str, generation: str | None, fabric: str | None
-) -> LinkShare | None:
-    return next(
-        (
-            row
-            for row in constants.share
-            if (row.part, row.algorithm, row.generation, row.fabric) == (part, algorithm, generation, fabric)
-        ),
-        None,
-    )
-
-
-def kinship_of(machine: MachineClass, share: LinkShare) -> Kinship:
-    """Return whether the constant that counts most is of such machines."""
-    own = share.generation == machine.generation and share.generation is not None and share.algorithm != "any"
-    return "in family" if own and (share.part == "nvlink" or share.fabric == machine.fabric) else "across"
-
-
 def _extrapolated(
-    machine: MachineClass, nodes: int, share: LinkShare, constants: PredictorConstants
+    machine: MachineClass,
+    nodes: int,
+    share: LinkShare,
+    constants: PredictorConstants,
+    collective: str,
+    unmeasured: str | None,
 ) -> tuple[float, tuple[str, ...]]:
     """Return by how much the interval grows, and why."""
     if groups_of(machine, nodes) == 1:
+        if unmeasured == _UNSENT:
+            return _OTHER_TIMES, (
+                f"{unmeasured}: links as rings reach, channels as others, interval x {_OTHER_TIMES:g}",
+            )
         if share.generation is None or share.generation != machine.generation:
             return _OTHER_TIMES, (
                 f"no measurement of such GPUs is published: those of others, interval x {_OTHER_TIMES:g}",
@@ -342,33 +340,34 @@ def _extrapolated(
         words.append(
             f"no measurement over {machine.fabric} is published: by other networks, interval x {_OTHER_TIMES:g}"
         )
+    if unmeasured is not None:
+        times *= _OTHER_TIMES
+        words.append(f"{unmeasured}: by other collectives, interval x {_OTHER_TIMES:g}")
     own = constants.most_nodes.get(machine.fabric or "")
     seen = own or max(constants.most_nodes.values(), default=1)
-    if nodes > _SEEN_TIMES * seen:
-        grown = 1 + _GROWTH * math.log2(nodes / (_SEEN_TIMES * seen))
+    measured = f"twice the {seen} that were measured over {machine.fabric if own else 'any network'}"
+    known = _SEEN_TIMES * seen
+    if unmeasured is not None and collective in _TO_ALL:
+        # One node has no network at all.
+        known, measured = 1, "the one on which sends to every rank were measured"
+    if nodes > known:
+        grown = 1 + _GROWTH * math.log2(nodes / known)
         times *= grown
-        measured = f"the {seen} that were measured over {machine.fabric if own else 'any network'}"
-        words.append(f"{nodes} nodes are beyond twice {measured}: interval x {grown:.2f}")
+        words.append(f"{nodes} nodes are beyond {measured}: interval x {grown:.2f}")
     return times, tuple(words)
 
 
-def _widest(scatter: float, reach: float, factor: float, extrapolated: tuple[str, ...]) -> str:
-    """Return what makes most of the interval's width: scatter of documents, the slower mode of rings, or distance."""
+def _widest(scatter: float, down: float, factor: float, extrapolated: tuple[str, ...], timed: CallTime) -> str:
+    """Return what makes most of the interval's width: scatter of documents, a slower mode, order, or distance."""
+    waits = timed.open_order
     parts = {
         f"how far documents lie off that were left out of the fit, {_percent(scatter)}": scatter,
-        "some rings reach 0.82 of line rate, and nobody has said why": reach - scatter,
-        f"extrapolated, {'; '.join(extrapolated)}": reach * (factor - 1),
+        "some rings reach 0.82 of line rate, and nobody has said why": down / factor - scatter if waits == 0 else 0.0,
+        f"extrapolated, {'; '.join(extrapolated)}": scatter * (factor - 1),
+        "how far messages to many ranks wait for each other is not published": waits,
     }
     return max(parts, key=lambda words: parts[words])
 
 
 def _percent(reach: float) -> str:
     return f"-{100 * (1 - math.exp(-reach)):.0f} to +{100 * (math.exp(reach) - 1):.0f} %"
-
-
-def _share_words(share: LinkShare, limited_by: str) -> str:
-    if limited_by == _CHANNELS:
-        return f"{limited_by}: one for each NIC, at what NCCL's cost model counts for them over nodes of Blackwell"
-    of = " ".join(each for each in (share.algorithm, share.generation, share.fabric) if each is not None)
-    spread = f" +- {100 * share.spread:.0f} %" if share.spread is not None else ""
-    return f"{limited_by}: {share.share:.3f} of line rate{spread}, fitted ({of}; {', '.join(share.documents)})"

@@ -7,7 +7,7 @@ or over any network, a median over generations, or networks, each of which count
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -19,9 +19,11 @@ from busbw.model.limit import Bound
 from busbw.model.predict.prediction import (
     Band,
     ChunkCost,
+    Exchange,
+    HeldKinship,
     HeldOut,
-    Kinship,
     LinkShare,
+    MeasuredPattern,
     NetworkHop,
     OwnPart,
     PredictedCall,
@@ -29,10 +31,12 @@ from busbw.model.predict.prediction import (
     RiseCurve,
     Scope,
 )
-from busbw.predict.closed import own_part_of, own_s, predicted, scope_of
+from busbw.predict.closed import exchange_of, own_part_of, own_s, pattern_of, predicted, scope_of
 from busbw.predict.intervals import band_of, stretch_of
 from busbw.predict.machines import RDMA, CannotTellError, groups_of
 from busbw.predict.rising import LARGEST_BYTES, TREES, Rise, rise_of, ways_of
+from busbw.predict.send_fits import SendSweep, own_of_sends, send_costs, send_sweeps
+from busbw.predict.sends import SENDS, SENT
 from busbw.predict.shifting import shift_of
 from busbw.predict.sweeps import CellGroup, FittedSweep, sweep_of
 from busbw.stats.distributions import line_through, median
@@ -63,9 +67,12 @@ _NONE = PredictorConstants(most_nodes={}, share=(), curve=(), hop=(), own=(), le
 def fitted_constants(groups: Sequence[CellGroup]) -> PredictorConstants:
     """Return constants fitted to `groups`, without intervals."""
     measured = [group for group in groups if group.is_fitted and group.algorithm is not None]
-    constants = structs.replace(_NONE, own=tuple(_own_parts(measured)))
-    used = [_without_own(group, constants) for group in measured]
+    sends = [group for group in measured if group.collective in SENDS]
+    others = [group for group in measured if group.collective not in SENDS]
+    constants = structs.replace(_NONE, own=tuple(_own_parts(others)))
+    used = [_without_own(group, constants) for group in others]
     sweeps = {id(group): sweep for group in used if (sweep := _sweep(group)) is not None}
+    sent = _sent(tuple(sends))
     constants = structs.replace(
         constants,
         curve=tuple(_curves(list(sweeps.values()))),
@@ -73,13 +80,33 @@ def fitted_constants(groups: Sequence[CellGroup]) -> PredictorConstants:
         chunk=_chunk(list(sweeps.values())),
     )
     most: dict[str, int] = {}
-    for group in used:
+    for group in measured:
         fabric = group.machine.fabric
         if groups_of(group.machine, group.nodes) > 1 and fabric is not None:
             most[fabric] = max(most.get(fabric, 1), group.nodes)
     return structs.replace(
-        constants, most_nodes=dict(sorted(most.items())), share=tuple(_shares(used, sweeps, constants))
+        constants,
+        most_nodes=dict(sorted(most.items())),
+        share=tuple(_shares([*used, *(sweep.group for sweep in sent)], sweeps, sent, constants)),
+        own=(*constants.own, *own_of_sends(sends, sent)),
+        send=tuple(send_costs(sent)),
+        measured=tuple(_measured(measured)),
     )
+
+
+@lru_cache(maxsize=1024)
+def _sent(groups: tuple[CellGroup, ...]) -> tuple[SendSweep, ...]:
+    return tuple(send_sweeps(groups))
+
+
+def _measured(groups: Sequence[CellGroup]) -> Iterable[MeasuredPattern]:
+    """Yield which patterns documents have, within a node and between nodes."""
+    found: dict[tuple[str, Scope], set[str]] = defaultdict(set)
+    for group in groups:
+        pattern = pattern_of(group.collective, group.algorithm or "")
+        found[pattern, scope_of(group.machine, group.nodes)].add(group.document)
+    for (pattern, scope), documents in sorted(found.items()):
+        yield MeasuredPattern(pattern=pattern, scope=scope, documents=tuple(sorted(documents)))
 
 
 @lru_cache(maxsize=1024)
@@ -230,19 +257,25 @@ Key = tuple[str, str, str | None, str | None]
 
 
 def _shares(
-    groups: Sequence[CellGroup], sweeps: dict[int, FittedSweep], constants: PredictorConstants
+    groups: Sequence[CellGroup],
+    sweeps: dict[int, FittedSweep],
+    sent: Sequence[SendSweep],
+    constants: PredictorConstants,
 ) -> Iterable[LinkShare]:
     # By key, then by the machines that count once there, then by document.
     classes: dict[Key, dict[str, dict[str, list[tuple[bool, float]]]]] = defaultdict(
         lambda: defaultdict(lambda: defaultdict(list))
     )
+    endless_Bps = {id(sweep.group): sweep.large_Bps for sweep in sent}
     for group in groups:
-        told = _share_of(group, sweeps.get(id(group)), constants)
+        large_Bps = endless_Bps.get(id(group)) or _large_Bps(group, sweeps.get(id(group)), constants)
+        told = _share_of(group, large_Bps)
         if told is None or group.algorithm is None:
             continue
         part, share = told
         generation, fabric = group.machine.generation, group.machine.fabric
-        for key, kind in _keys(part, group.algorithm, generation, fabric):
+        algorithm = SENT if group.collective in SENDS else group.algorithm
+        for key, kind in _keys(part, algorithm, generation, fabric):
             classes[key][kind][group.document].append((group.cells[-1][0] >= _TELLING_BYTES, share))
     for key, kinds in sorted(classes.items(), key=lambda each: str(each[0])):
         yield _share(key, kinds)
@@ -262,13 +295,12 @@ def _keys(part: str, algorithm: str, generation: str | None, fabric: str | None)
     return keys
 
 
-def _share_of(group: CellGroup, sweep: FittedSweep | None, constants: PredictorConstants) -> tuple[str, float] | None:
-    """Return the part that limits a group, and how much of it the group reached."""
+def _share_of(group: CellGroup, large_Bps: float) -> tuple[str, float] | None:
+    """Return the part that limits a group, and how much of it the group reached with very large messages."""
     bound = _bound(group)
     line = next((line for line in bound.lines if line.limits), None) if bound is not None else None
     if line is None or line.busbw_Bps is None or line.part == "slot":
         return None
-    large_Bps = _large_Bps(group, sweep, constants)
     return "nic" if line.part in ("nic", "nic_slot") else "nvlink", min(large_Bps / line.busbw_Bps, 1.0)
 
 
@@ -361,23 +393,42 @@ class Residual:
 
 def left_out_residuals(groups: Sequence[CellGroup]) -> tuple[Residual, ...]:
     """Return every cell, predicted from constants that its document and its neighbours had no part in."""
-    documents = sorted({group.document for group in groups})
-    found: list[Residual] = []
-    for document in documents:
-        block = next((block for block in NEIGHBOURS if document in block), (document,))
-        constants = fitted_constants([group for group in groups if group.document not in block])
-        # Any interval serves to have the central value: none is looked at here.
-        constants = _with_any_interval(constants)
-        for group in groups:
-            if group.document == document:
-                found += _residuals(group, constants)
-    return tuple(found)
+    return tuple(_left_out(groups, lambda _group, _left: False))
+
+
+def carried_residuals(groups: Sequence[CellGroup]) -> tuple[Residual, ...]:
+    """Return cells as predicted from constants that neither their document nor their collective anywhere had a part in.
+
+    That is how far constants are off that are carried to a collective from others; each is told by the algorithm that
+    it can only have been.
+    """
+    known = [replace(group, stated=group.algorithm) for group in groups if group.is_fitted and group.algorithm]
+    return tuple(residual for residual in _left_out(known, _is_alike) if residual.call is not None)
+
+
+def _is_alike(group: CellGroup, left: CellGroup) -> bool:
+    return group.collective == left.collective
+
+
+def _left_out(groups: Sequence[CellGroup], is_without: Callable[[CellGroup, CellGroup], bool]) -> Iterable[Residual]:
+    """Yield every cell, predicted without its document, its neighbours, and the groups that `is_without` names."""
+    known: dict[tuple[CellGroup, ...], PredictorConstants] = {}
+    for left in sorted(groups, key=lambda group: group.document):
+        block = next((block for block in NEIGHBOURS if left.document in block), (left.document,))
+        kept = tuple(group for group in groups if group.document not in block and not is_without(group, left))
+        if kept not in known:
+            # Any interval serves to have the central value: none is looked at here.
+            known[kept] = _with_any_interval(fitted_constants(kept))
+        yield from _residuals(left, known[kept])
 
 
 def _with_any_interval(constants: PredictorConstants) -> PredictorConstants:
     bands: tuple[Band, ...] = ("large", "middle", "small")
+    kinships: tuple[HeldKinship, ...] = ("across", "carried")
     rows = tuple(
-        HeldOut(band=band, kinship="across", scope="one node", document="none", residuals=(0.0,)) for band in bands
+        HeldOut(band=band, kinship=kinship, scope="one node", document="none", residuals=(0.0,))
+        for band in bands
+        for kinship in kinships
     )
     return structs.replace(constants, left_out=rows)
 
@@ -403,31 +454,36 @@ def expected_call(group: CellGroup, size_bytes: int, constants: PredictorConstan
         return None
 
 
-def with_intervals(constants: PredictorConstants, residuals: Sequence[Residual]) -> PredictorConstants:
-    """Return the constants with what was left of documents, by band and kinship."""
-    by: dict[tuple[Band, Kinship, Scope, str], list[float]] = defaultdict(list)
-    for residual in residuals:
+def with_intervals(
+    constants: PredictorConstants, residuals: Sequence[Residual], carried: Sequence[Residual]
+) -> PredictorConstants:
+    """Return the constants with what was left of documents, by band and kinship; `carried`: see `carried_residuals`."""
+    by: dict[tuple[Band, HeldKinship, Scope, str, Exchange], list[float]] = defaultdict(list)
+    for residual, is_carried in (*((each, False) for each in residuals), *((each, True) for each in carried)):
         call, ratio = residual.call, residual.log_ratio
         if call is not None and ratio is not None and residual.group.is_fitted:
             scope = scope_of(residual.group.machine, residual.group.nodes)
-            document = residual.group.document
             left = abs(ratio) / call.widened / stretch_of(call.loose)
-            by[band_of(residual.size_bytes), call.kinship, scope, document].append(left)
+            kinship = "carried" if is_carried else call.kinship
+            exchange = exchange_of(residual.group.collective)
+            by[band_of(residual.size_bytes), kinship, scope, residual.group.document, exchange].append(left)
     for band, size_bytes in CALIBRATING_BYTES.items():
         for residual, left in calibrated_by(residuals, size_bytes, band):
             group, call = residual.group, residual.call
             if call is not None:
                 scope = scope_of(group.machine, group.nodes)
-                by[band, "calibrated", scope, group.document].append(left / stretch_of(call.loose))
+                exchange = exchange_of(group.collective)
+                by[band, "calibrated", scope, group.document, exchange].append(left / stretch_of(call.loose))
     rows = tuple(
         HeldOut(
             band=band,
             kinship=kinship,
             scope=scope,
             document=document,
+            exchange=exchange,
             residuals=_quantiles(sorted(values)),
         )
-        for (band, kinship, scope, document), values in sorted(by.items())
+        for (band, kinship, scope, document, exchange), values in sorted(by.items())
     )
     return structs.replace(constants, left_out=rows)
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 
 from busbw.base.text import counted
-from busbw.model.predict.prediction import Band, HeldOut, Kinship, Scope
+from busbw.model.predict.prediction import Band, Exchange, HeldKinship, HeldOut, Scope
 from busbw.predict.machines import CannotTellError
 from busbw.stats.distributions import student_quantile
 
@@ -47,13 +47,20 @@ def stretch_of(loose: float) -> float:
     return math.hypot(1.0, loose / _LOOSE)
 
 
-def reach_of(left_out: Sequence[HeldOut], band: Band, kinship: Kinship, scope: Scope) -> tuple[float, str]:
+def reach_of(
+    left_out: Sequence[HeldOut], band: Band, kinship: HeldKinship, scope: Scope, exchange: Exchange = "collective"
+) -> tuple[float, str]:
     """Return how far the 90 % interval reaches on the logarithm, less what stretches it, and where that is from.
 
-    Raises CannotTellError where nothing of that band was left out.
+    Sends are pooled with all documents of the band, other collectives with those of other collectives. Raises
+    CannotTellError where nothing of that band was left out.
     """
-    rows = [row for row in left_out if row.band == band and (row.kinship == "calibrated") is (kinship == "calibrated")]
-    own = _farthest([row for row in rows if (row.kinship, row.scope) == (kinship, scope)])
+    rows = [row for row in left_out if row.band == band and _pool(row.kinship) == _pool(kinship)]
+    if exchange != "sends" and _pool(kinship) != "carried":
+        rows = [row for row in rows if row.exchange != "sends"]
+    alike = [row for row in rows if (row.kinship, row.scope) == (kinship, scope)]
+    # What is carried is from one collective to another, whichever they are.
+    own = _farthest([row for row in alike if kinship == "carried" or row.exchange == exchange])
     wide = _farthest(rows)
     if not wide:
         raise CannotTellError("no document of such sizes was left out of the fit: an interval cannot be told")
@@ -62,9 +69,15 @@ def reach_of(left_out: Sequence[HeldOut], band: Band, kinship: Kinship, scope: S
     middle = (math.fsum(own) + _DRAWN * of_all) / count
     freedom = max(1, len(wide) - 1)
     spread = math.sqrt(math.fsum((each - of_all) ** 2 for each in wide) / freedom * (1 + 1 / count))
-    words = f"farthest cells of {counted(len(own), 'document')} ({scope}, {kinship})"
+    what = "of a collective that was left out of all of them" if kinship == "carried" else kinship
+    words = f"farthest cells of {counted(len(own), 'document')} ({scope}, {what})"
     words += f", pooled with those of all {len(wide)} (weight {_DRAWN}), each left out of the fit"
     return math.exp(middle + student_quantile(_WHOLE, freedom) * spread), words
+
+
+def _pool(kinship: HeldKinship) -> str:
+    """Return which documents are pooled: by whether a cell of the machine, or the collective, was known."""
+    return kinship if kinship in ("calibrated", "carried") else "left out"
 
 
 def _farthest(rows: Sequence[HeldOut]) -> list[float]:

@@ -23,9 +23,11 @@ from busbw.predict.machines import RDMA, CannotTellError, MachineClass, groups_o
 # Bandwidths of very large messages are those of this size.
 LARGEST_BYTES = 2**34
 TREES = frozenset({"tree", "nvlstree"})
-_ROOTED = frozenset({"broadcast", "reduce"})
+ROOTED = frozenset({"broadcast", "reduce"})
 # What of the bytes is data: LL has a flag of four bytes behind four bytes of data, LL128 one of 8 in 128.
 _DATA = (0.5, 0.9375, 1.0)
+# Of a network that no document has, where cells of the machine itself are to tell it.
+PRESUMED = "presumed"
 _FLAGGED = frozenset({"LL", "LL128"})
 _PROTOCOLS = ("LL", "LL128", "Simple")
 # NCCL's cost model was made for this network.
@@ -64,6 +66,27 @@ class Parts:
     def time_s(self) -> float:
         """Return the whole."""
         return self.latency_s + self.wire_s + self.flags_s + self.filling_s
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CallTime:
+    """The parts of a call's time, its ends by what is not published of many messages, and what they rest on."""
+
+    parts: Parts
+    # The time of a rank's own part, which crosses no link.
+    own_s: float
+    # What of it is known less well than the rates of links, and is not what lies between the ends.
+    loose_s: float
+    # Seconds; the same where nothing is open.
+    least_s: float
+    most_s: float
+    words: tuple[str, ...]
+    documents: tuple[str, ...]
+
+    @property
+    def open_order(self) -> float:
+        """Return half of how far the ends lie from each other, on the logarithm."""
+        return math.log(self.most_s / self.least_s) / 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -128,7 +151,7 @@ def rise_of(machine: MachineClass, nodes: int, collective: str, algorithm: str, 
     hop = hop_of(machine, constants)
     stages = None
     documents = hop.documents
-    words = [_hop_words(hop, machine)]
+    words = [hop_words(hop, machine)]
     if algorithm in TREES:
         if constants.chunk is None:
             raise CannotTellError("no sweep of a tree between nodes is published")
@@ -137,6 +160,13 @@ def rise_of(machine: MachineClass, nodes: int, collective: str, algorithm: str, 
         words.append(
             f"each stage of the tree holds {stages.held_bytes / 2**20:.1f} MiB, {constants.chunk.chunks:.2f} "
             f"chunks of each channel, fitted ({', '.join(constants.chunk.documents)})"
+        )
+    elif collective in ROOTED and constants.chunk is not None:
+        stages = chain_of(machine, nodes, constants.chunk.chunks)
+        documents = (*documents, *constants.chunk.documents)
+        words.append(
+            f"each node of the chain holds {stages.held_bytes / 2**20:.1f} MiB, {constants.chunk.chunks:.2f} chunks "
+            f"of each channel, as stages of a tree do, fitted ({', '.join(constants.chunk.documents)})"
         )
     return Rise(
         ways=ways_of(machine, nodes, collective, algorithm, hop.extra_s),
@@ -155,13 +185,17 @@ def hop_of(machine: MachineClass, constants: PredictorConstants) -> NetworkHop:
                 return row
     if machine.fabric == _MODELLED:
         return NetworkHop(fabric=_MODELLED, extra_s=0.0, documents=())
-    other = next((row for row in constants.hop if row.fabric is None), None)
-    if other is None or machine.fabric not in RDMA:
+    anywhere = None if machine.fabric in RDMA else PRESUMED
+    other = next((row for row in constants.hop if row.fabric == anywhere), None)
+    if other is None:
         raise CannotTellError(f"no sweep over {machine.fabric or 'a network of unknown kind'} is published")
     return other
 
 
-def _hop_words(hop: NetworkHop, machine: MachineClass) -> str:
+def hop_words(hop: NetworkHop, machine: MachineClass) -> str:
+    """Return what a hop over the network takes, in words."""
+    if hop.fabric == PRESUMED:
+        return "a hop over the network: no document tells it; as over InfiniBand until cells moved it"
     if not hop.documents:
         return f"a hop over {machine.fabric}: as NCCL's cost model counts it, not fitted"
     of = " ".join(each for each in (hop.generation, hop.fabric) if each is not None) or "any network"
@@ -180,8 +214,16 @@ def stages_of(machine: MachineClass, nodes: int, algorithm: str, chunks: float) 
     )
 
 
+def chain_of(machine: MachineClass, nodes: int, chunks: float) -> Stages:
+    """Return through which nodes a chunk of a broadcast or reduce goes, each holding so many of each channel.
+
+    Within a node the next GPU goes on with what has arrived (a broadcast of four H200 fills in 7 us).
+    """
+    return Stages(between=nodes - 1.0, within_s_per_byte=0.0, held_bytes=chunks * _round_bytes(machine, nodes, "chain"))
+
+
 def _round_bytes(machine: MachineClass, nodes: int, algorithm: str) -> float:
-    """Return what all channels of a tree send at once: a chunk each, and of NVLSTree one for each GPU of a node."""
+    """Return what all channels of a tree or chain send at once: a chunk, of NVLSTree one for each GPU of a node."""
     gpus = machine.rates.gpus
     if algorithm == "nvlstree":
         chunk_bytes = _NVLS_TREE_CHUNK_BYTES[nodes >= _FEW_NODES]
@@ -216,7 +258,7 @@ def ways_of(
     # PAT is of one GPU a node.
     within = 2 * (gpus - 1) if as_tree else 0 if algorithm == "pat" else around - hops
     # Along a chain within a node NCCL counts one hop; with Simple each rank waits for what has arrived whole.
-    counted = (1, 1, within) if collective in _ROOTED and hops == 0 else (within,) * len(_PROTOCOLS)
+    counted = (1, 1, within) if collective in ROOTED and hops == 0 else (within,) * len(_PROTOCOLS)
     return tuple(
         ProtocolTime(
             protocol=name,

@@ -12,6 +12,7 @@ from busbw.base.collectives import COLLECTIVES
 from busbw.limits.ceiling import ceiling
 from busbw.predict.machines import MachineClass, groups_of
 from busbw.predict.rising import TREES, ProtocolTime, Rise, network_hops, stages_of, ways_of
+from busbw.predict.sends import SENDS
 from busbw.stats.curves import Curve, fit
 
 # A sweep of so many sizes tells a curve, if it reaches this size.
@@ -239,6 +240,8 @@ def algorithm_of(group: CellGroup) -> str | None:
     """
     if group.stated is not None:
         return group.stated
+    if group.collective in SENDS:
+        return "neighbour" if group.collective == "sendrecv" else "linear"
     if group.collective != "all_reduce":
         return "ring"
     ring = next(iter(ceiling(group.machine.rates, nodes=group.nodes, collective="all_reduce", algorithm="ring").bounds))

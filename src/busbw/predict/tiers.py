@@ -16,7 +16,7 @@ from busbw.base.text import counted
 from busbw.facts.predictor import predictor_constants
 from busbw.limits.algorithms import algorithm_name
 from busbw.model.predict.prediction import SimulatedCall
-from busbw.predict.closed import SHARP_UNTOLD, bounds_of, large_Bps, own_part_of, own_s, share_of
+from busbw.predict.closed import SHARP_UNTOLD, bounds_of, own_part_of, own_s
 from busbw.predict.machines import CannotTellError, MachineClass, groups_of
 from busbw.predict.nccl_work import chain_chunk_bytes, direct_chunk_bytes
 from busbw.predict.rising import LARGEST_BYTES, rise_of
@@ -26,6 +26,7 @@ from busbw.predict.schedules.leaves import Leaves
 from busbw.predict.schedules.rings import SLICE_BYTES, lanes_of, ring
 from busbw.predict.schedules.timing import LaneRates, SlowNic, Timed, time_events, time_steps
 from busbw.predict.schedules.trees import double_tree, nvls_tree
+from busbw.predict.shares import large_Bps, share_of
 
 ScheduleTier = Literal["steps", "events"]
 # NCCL's two ways to have the network's switches add; `limits` has one bound of both, called collnet.

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from busbw.facts.predictor import predictor_constants
 from busbw.model.predict.prediction import InputWorth, Narrower, PredictedCall, PredictorConstants, Sensitivity
-from busbw.predict.closed import predicted, scope_of
+from busbw.predict.closed import exchange_of, predicted, scope_of
 from busbw.predict.intervals import band_of, reach_of, stretch_of
 from busbw.predict.machines import CannotTellError, MachineClass
 
@@ -77,6 +77,7 @@ def _inputs(
     )
     yield "what a stage of a tree holds", True, lambda factor: again(machine, _with_chunk(constants, factor))
     yield "filling of the pipeline in a node", True, lambda factor: again(machine, _with_full(constants, factor))
+    yield "what channels of sends carry", True, lambda factor: again(machine, _with_send(constants, factor))
     yield "cost of a rank's own part", True, lambda factor: again(machine, _with_own(constants, factor))
 
 
@@ -106,7 +107,15 @@ def _with_chunk(constants: PredictorConstants, factor: float) -> PredictorConsta
 
 def _with_full(constants: PredictorConstants, factor: float) -> PredictorConstants:
     curves = tuple(structs.replace(curve, full_s=curve.full_s * factor) for curve in constants.curve)
-    return structs.replace(constants, curve=curves)
+    send = tuple(structs.replace(row, full_s=row.full_s * factor) for row in constants.send)
+    return structs.replace(constants, curve=curves, send=send)
+
+
+def _with_send(constants: PredictorConstants, factor: float) -> PredictorConstants:
+    send = tuple(
+        structs.replace(row, simple_Bps=row.simple_Bps * factor, ll_Bps=row.ll_Bps * factor) for row in constants.send
+    )
+    return structs.replace(constants, send=send)
 
 
 def _with_own(constants: PredictorConstants, factor: float) -> PredictorConstants:
@@ -114,11 +123,12 @@ def _with_own(constants: PredictorConstants, factor: float) -> PredictorConstant
     return structs.replace(constants, own=own)
 
 
-def narrower_of(machine: MachineClass, call: PredictedCall) -> Narrower | None:
+def narrower_of(machine: MachineClass, call: PredictedCall, collective: str) -> Narrower | None:
     """Return what one measured size on as many nodes would leave of the interval; None: no document was so used."""
     left_out = predictor_constants().left_out
     try:
-        reach, _ = reach_of(left_out, band_of(call.size_bytes), "calibrated", scope_of(machine, call.nodes))
+        band, scope = band_of(call.size_bytes), scope_of(machine, call.nodes)
+        reach, _ = reach_of(left_out, band, "calibrated", scope, exchange_of(collective))
     except CannotTellError:
         return None
     reach *= stretch_of(call.loose)

@@ -187,7 +187,9 @@ def _basis_words(line: LinePrediction) -> Iterator[str]:
         same = [call for call in calls if call.kinship == kinship]
         ways = ", ".join(dict.fromkeys(call.algorithm for call in same))
         documents = ", ".join(dict.fromkeys(document for call in same for document in call.documents))
-        yield f"predicted {kinship}: {ways}, {_KINSHIP[kinship]}; constants are fitted to {documents}"
+        untold = dict.fromkeys(call.unmeasured for call in same if call.unmeasured is not None)
+        by = "; ".join(untold) if kinship == "across" and untold else _KINSHIP[kinship]
+        yield f"predicted {kinship}: {ways}, {by}; constants are fitted to {documents}"
     for by in dict.fromkeys(point.chosen_by for point in line.points if point.chosen_by):
         yield f"predicted algorithm: {by}"
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from operator import mul
 
 
@@ -57,6 +58,7 @@ def _log_comb(n: int, k: int) -> float:
 _NORMAL_FROM = 1000
 
 
+@lru_cache(maxsize=1024)
 def student_quantile(probability: float, degrees: int) -> float:
     """Return where the distribution function reaches `probability`, inside (0, 1); `degrees` of freedom from 1."""
     if degrees >= _NORMAL_FROM:

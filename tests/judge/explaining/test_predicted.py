@@ -183,3 +183,13 @@ def test_an_interval_that_would_pass_nearly_everything_holds_nothing():
     assert wide.low_Bps < 0.5 * wide.busbw_Bps
     series = make_series([(8, wide.busbw_Bps)], collective="all_reduce", ranks=16, nodes=2)
     assert models(size_of(series, known_machine("gcp-a3-high"))) == []
+
+
+@pytest.mark.parametrize("times", [1.01, 0.99, 0.3, 0.001])
+def test_sends_and_receives_are_held_against_a_model_that_calls_nothing_slow(times):
+    low_Bps = call(GiB, "alltoall").low_Bps
+    size = size_of(series_of(times * low_Bps, GiB, collective="alltoall"))
+    assert size.verdict.outcome == ("ok" if times > 1 else "cannot_tell")
+    assert "by a model: linear, in family" in size.verdict.sentence
+    (expected,) = models(size)
+    assert expected.least_Bps == pytest.approx(low_Bps)

@@ -8,6 +8,10 @@ from busbw.model.predict.nccl_choice import PredictedChoice
 # in family: another document has the same GPUs, the same kind of network and the same algorithm; across: none has;
 # calibrated: a cell of this very machine was given.
 Kinship = Literal["in family", "across", "calibrated"]
+# carried: the collective was left out too, of every document, so that constants were of other collectives.
+HeldKinship = Literal[Kinship, "carried"]
+# Sends and receives, and all other collectives.
+Exchange = Literal["sends", "collective"]
 # By size: from 1 GiB on, from 1 MiB on, and below.
 Band = Literal["large", "middle", "small"]
 # Whether NICs take part.
@@ -75,11 +79,31 @@ class OwnPart(Value, frozen=True, kw_only=True):
     documents: tuple[str, ...]
 
 
+class SendCost(Value, frozen=True, kw_only=True):
+    """What one channel of sends carries within a node, and how long its pipeline fills."""
+
+    # None: whatever they are.
+    generation: str | None = None
+    simple_Bps: float
+    ll_Bps: float
+    full_s: float
+    documents: tuple[str, ...]
+
+
+class MeasuredPattern(Value, frozen=True, kw_only=True):
+    """That documents have a pattern: an algorithm, a chain (of one root), PAT, or sends of a collective."""
+
+    pattern: str
+    scope: Scope
+    documents: tuple[str, ...]
+
+
 class HeldOut(Value, frozen=True, kw_only=True):
     """What is left of cells whose document was left out: |ln(predicted / measured)|, less what widens it."""
 
     band: Band
-    kinship: Kinship
+    kinship: HeldKinship
+    exchange: Exchange = "collective"
     scope: Scope
     document: str
     # Ten quantiles of the document's cells, the largest last.
@@ -97,6 +121,8 @@ class PredictorConstants(Value, frozen=True, kw_only=True):
     # None: no sweep of a tree over nodes.
     chunk: ChunkCost | None = None
     own: tuple[OwnPart, ...]
+    send: tuple[SendCost, ...] = ()
+    measured: tuple[MeasuredPattern, ...] = ()
     left_out: tuple[HeldOut, ...]
 
 
@@ -123,6 +149,12 @@ class PredictedCall(Value, frozen=True, kw_only=True):
     # The part of the machine that limits very large messages.
     limited_by: str
     kinship: Kinship
+    # Which collective no document has, where constants of others stand for it.
+    unmeasured: str | None = None
+    # Whether no document tells what of its links is reached: only cells of the machine itself make it a prediction.
+    presumed: bool = False
+    # How many times as far off as usual parts of its time may be: of what nobody measured.
+    doubt: float = 1.0
     # Where the interval is from, and what was done to it; what makes most of its width.
     interval_words: str
     widest: str

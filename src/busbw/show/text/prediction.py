@@ -26,6 +26,11 @@ from busbw.predict.intervals import band_of
 from busbw.show.lines import say
 from busbw.show.text.terminal import console
 
+_KINSHIP: dict[Kinship, str] = {
+    "in family": "what counts most is of such GPUs and such a network",
+    "across": "what counts most is of other GPUs or another network",
+    "calibrated": "shifted through cells of the machine itself",
+}
 COLUMNS = (
     "platform", "collective", "nodes", "ranks", "size_bytes", "algorithm", "protocol", "time_s", "busbw_GBps",
     "low_GBps", "high_GBps", "bound_GBps", "kinship", "cannot", "what_if", "ratio", "low_ratio",
@@ -182,13 +187,18 @@ def _shift_words(row: PredictedSize, before: PredictedCall, after: PredictedCall
 
 
 def _kinship_words(calls: Sequence[PredictedCall], kinship: Kinship, tier: str) -> str:
-    documents = dict.fromkeys(name for call in calls if call.kinship == kinship for name in call.documents)
-    of = {
-        "in family": "what counts most is of such GPUs and such a network",
-        "across": "what counts most is of other GPUs or another network",
-        "calibrated": "shifted through cells of the machine itself",
-    }
-    return f"{kinship}: {of[kinship]}; {counted(len(documents), 'document')}, tier {tier}"
+    alike = [call for call in calls if call.kinship == kinship]
+    documents = dict.fromkeys(name for call in alike for name in call.documents)
+    unmeasured = dict.fromkeys(call.unmeasured for call in alike if call.unmeasured is not None)
+    if kinship == "across" and unmeasured:
+        words = "; ".join(unmeasured)
+        if not all(call.unmeasured for call in alike):
+            words += "; of other ways what counts most is of other GPUs or another network"
+    elif any(call.presumed for call in alike):
+        words = "no document tells its links or network; cells of the machine itself do"
+    else:
+        words = _KINSHIP[kinship]
+    return f"{kinship}: {words}; {counted(len(documents), 'document')}, tier {tier}"
 
 
 def _narrower_words(narrower: Narrower) -> str:
