@@ -104,7 +104,7 @@ _SET = re.compile(r"[A-Za-z_]\w*=")
 # Options of sudo that let the environment through, whole or by name.
 _KEEPING = {"-E", "--preserve-env"}
 # Options by which scripts that start containers are given variables for these.
-HANDING_ON = frozenset({"-e", "--env"})
+HANDING_ON = frozenset({"-e", "--env", "--environment", "--environment-variable"})
 # The names of variables have several words in capitals.
 _VARIABLE_SET = re.compile(r"[A-Z][A-Z0-9]*_[A-Z0-9_]+=")
 _TORCH_MODULES = {"torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch"}
@@ -156,6 +156,11 @@ def is_known(word: str) -> bool:
     return name in _KNOWN or name.startswith("python")
 
 
+def is_launcher(word: str) -> bool:
+    """Whether a word is a program that starts ranks or containers, by its last part."""
+    return word.rpartition("/")[2] in _LAUNCHERS
+
+
 def _wrapper(name: str) -> Callable[[list[Field], Context], int | None]:
     """Return the reader of a command that starts no ranks itself."""
     if name in _WRAPPERS:
@@ -173,7 +178,9 @@ def _unknown(fields: list[Field], context: Context) -> int | None:
         if at and (given_as := _JSON.match(field.text)):
             context.read("json", field.spelled.part(given_as.end()), context.inner(is_new=True))
         if at and at + 1 < len(fields) and _begins_command(field, fields[at - 1], fields[at + 1]):
-            return _go_on(fields[at:], context)
+            # What is given before it is for that command: `runai submit -e NAME=VALUE -- bash -c ...`.
+            number = _handed_on(fields[:at], context)
+            return _go_on(fields[at:], context if number is None else _within(context, number))
         if at and field.is_quoted and _COMMAND_LINE.match(field.text):
             _read_script(field.spelled, context)
     given = [options for at, field in enumerate(fields) if at and (options := _of_mpirun(field, fields[at - 1]))]

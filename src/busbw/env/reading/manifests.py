@@ -362,6 +362,8 @@ def _container(node: Mapping, context: Context) -> None:
     if isinstance(others := node.get("envFrom"), Sequence):
         context.ledger.unread(others.start, "the variables that envFrom takes from elsewhere are not read")
     if fields:
+        if commands.is_launcher(fields[0].text):
+            commands.check_divided(fields[1:], "", context)
         commands.run(fields, inner)
 
 

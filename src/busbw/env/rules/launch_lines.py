@@ -1,11 +1,13 @@
 """How a launcher's line is written: options that are none, that take the wrong word, or stand behind the program."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
 from busbw.env.misspelled import letters_off
 from busbw.env.reading.arguments import MPIRUN, PREFIXES
+from busbw.env.rules.situations import is_plain
 from busbw.env.rules.subject import SettingsSubject, place_of, place_of_value, report, setting_text, shown
 from busbw.model.finding import FilePlace, Finding
 from busbw.model.settings import LaunchCommand
@@ -165,15 +167,23 @@ _STARTING = re.compile(
 )
 
 
+_PYTHON = re.compile(r"(?:.*/)?python[\d.]*")
+_LAUNCHES = re.compile(r"(?:.*/)?\w*(?:run|exec|launch)\w*(?:\.py)?")
+
+
 def behind_program(subject: SettingsSubject) -> Iterator[Finding]:
     """Yield options of a launcher that are given to the program."""
     for launch in subject.reading.launches:
         if not launch.argv[launch.program :] or launch.program is None or launch.kind not in ("mpirun", "srun"):
             continue
         program, *given = launch.argv[launch.program :]
-        if _STARTING.fullmatch(program) or program in PREFIXES or program.startswith("-"):
+        if program in PREFIXES or program.startswith("-"):
             continue
-        option = _option_of(launch.kind, given)
+        if _STARTING.fullmatch(program) is not None and _PYTHON.fullmatch(program) is None:
+            continue
+        # A program of Python may hand other options on; variables of the interconnect it is not given so.
+        own = _only_variables(given) if _PYTHON.fullmatch(program) else given
+        option = _option_of(launch.kind, own)
         if option is not None:
             yield report(
                 "ENV113",
@@ -185,6 +195,13 @@ def behind_program(subject: SettingsSubject) -> Iterator[Finding]:
                 option=option,
                 program=program,
             )
+
+
+def _only_variables(given: list[str]) -> list[str]:
+    """Return `-x NAME=VALUE` of the interconnect among the arguments of a program that starts nothing itself."""
+    if any(_LAUNCHES.fullmatch(word) for word in given):
+        return []
+    return [each for pair in pairwise(given) if pair[0] == "-x" and _PASSED.fullmatch(pair[1]) for each in pair]
 
 
 def _option_of(kind: str, given: list[str]) -> str | None:
@@ -259,6 +276,57 @@ def other_passed(subject: SettingsSubject) -> Iterator[Finding]:
                 )
 
 
+# What network interfaces and NICs are called, and no program.
+_DEVICE = re.compile(
+    r"lo|(?:docker|eth|ib|hsn|bond|virbr|ipogif)\d+|(?:ens|enp|eno)\d\w*|mlx[45]_\d+(?::\d)?", re.ASCII
+)
+
+
+def named_as_devices(subject: SettingsSubject) -> Iterator[Finding]:
+    """Yield launches whose program is called as a NIC: a list of an option that ends at a blank."""
+    for launch in subject.reading.launches:
+        if launch.kind not in ("mpirun", "srun") or launch.program is None or launch.program >= len(launch.argv):
+            continue
+        program = launch.argv[launch.program]
+        if _DEVICE.fullmatch(program) is not None:
+            before = launch.argv[launch.program - 1]
+            yield report(
+                "ENV125",
+                at=place_of(launch),
+                evidence=" ".join(launch.argv[max(0, launch.program - 2) :])[:80],
+                effect="the launcher looks for a program of that name, and the option has the first entry alone",
+                fix=f"{before},{program}" if not before.startswith("-") else "commas between the entries",
+                program=shown(program),
+            )
+
+
+_TORCH = {"torchrun", "deepspeed", "accelerate"}
+
+
+def taken_for_variables(subject: SettingsSubject) -> Iterator[Finding]:
+    """Yield `-x NAME` of Open MPI's mpirun given to a launcher that has no such option, or another one by that name."""
+    for launch in subject.reading.launches:
+        launcher = launch.argv[0].rpartition("/")[2] if launch.argv else ""
+        if launch.kind != "srun" and (launch.kind != "torchrun" or launch.family not in _TORCH):
+            continue
+        # What it takes for the program is the variable itself.
+        own = launch.argv[: (launch.program if launch.program is not None else len(launch.argv)) + 1]
+        given = next((value for word, value in pairwise(own) if word == "-x" and _PASSED.fullmatch(value)), None)
+        if given is not None:
+            yield report(
+                "ENV110",
+                at=place_of(launch),
+                evidence=f"-x {given}"[:60],
+                effect="srun takes it for a node to leave out"
+                if launch.kind == "srun"
+                else f"{launcher} ends with an error",
+                fix=f"export {given} before it" if "=" in given else "leave it out: the environment is passed on",
+                launcher=launcher,
+                option="-x for variables",
+                meant="`export` before it",
+            )
+
+
 _WAIT = re.compile(r"\s*wait\s*;?\s*(?:#.*)?")
 _BACKGROUND = re.compile(r"(?<![&>|<\\])&(?![&>\d])|\bcoproc\b|\bparallel\b")
 _REMARK = re.compile(r"(?:^|\s)#.*")
@@ -273,7 +341,11 @@ def waits(subject: SettingsSubject) -> Iterator[Finding]:
     started = [
         each for each in reading.launches if at is not None and each.line < at and each.kind in ("srun", "mpirun")
     ]
-    own = {each.line for each in started if each.within is None}
+    # What only puts files there is to be done before the next, and what stands on other ways through the script
+    # is not meant to run beside it.
+    ranks = [each for each in started if each.within is None and not is_plain(each)]
+    often = Counter(each.arms for each in ranks)
+    own = {each.line for each in ranks if often[each.arms] > 1}
     if at is None or len(own) < 2 or any(_BACKGROUND.search(_REMARK.sub("", line)) for line in reading.lines):
         return
     yield report(

@@ -1,0 +1,157 @@
+"""Lines that look as if they set something, and of which the shell makes something else."""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from busbw.env.rules.subject import SettingsSubject, report
+from busbw.model.finding import FilePlace, Finding
+from busbw.model.settings import SettingsReading
+
+_SHELLS = {"shell", "slurm"}
+_NAME = (
+    r"(?P<name>(?:NCCL|RCCL|TORCH_NCCL|UCX|UCC|FI|OFI|OMPI_MCA|I_MPI|MPICH|SHARP|HCOLL|NVSHMEM|CUDA|GLOO|MV2|PSM[23])_"
+    r"[A-Za-z0-9_]+)"
+)
+_BEGINS = r"\s*(?:[^#'\"]*(?:;|&&)\s*)?"
+_VALUE = r"(?:\"[^\"]*\"|'[^']*'|[^\s&|;\"'])+"
+_GONE = "it is gone when that ends"
+_EXPORTED = "export {name}=..."
+
+
+class _LineSlip(NamedTuple):
+    """A form of line with why it sets nothing, what comes of it and what to write; filled from the pattern's groups."""
+
+    pattern: re.Pattern[str]
+    reason: str
+    effect: str
+    fix: str
+
+
+_SLIPS = (
+    _LineSlip(
+        re.compile(rf"{_BEGINS}export\s+\$\{{?{_NAME}\}}?="),
+        "the dollar sign stands for its value",
+        "the shell ends the line with an error",
+        _EXPORTED,
+    ),
+    _LineSlip(
+        re.compile(rf"{_BEGINS}export\s+{_NAME}:(?!=)[^\s=]"),
+        "a colon stands for the equals sign",
+        "the shell ends the line with an error",
+        _EXPORTED,
+    ),
+    _LineSlip(
+        re.compile(rf"{_BEGINS}set\s+{_NAME}=\S"),
+        "`set` changes the arguments of the script",
+        "no program sees it",
+        _EXPORTED,
+    ),
+    _LineSlip(
+        re.compile(
+            rf"{_BEGINS}export\s+{_NAME}=(?P<list>[^\s\"'#;$(]+,)\s+(?P<next>[\w^][\w.:-]*)(?=[\s,;]|$)(?![^#]*=)"
+        ),
+        "its list ends at the blank before {next}",
+        "its value is {list}",
+        "the list without blanks",
+    ),
+    _LineSlip(
+        re.compile(
+            rf"{_BEGINS}export\s+{_NAME}=(?P<list>\^?=?(?P<stem>[a-z]+)[_\d][\w:.]*);(?P<next>(?P=stem)[_\d][\w:.]*)"
+        ),
+        "its list ends at the semicolon before {next}",
+        "its value is {list}, and the rest is run as a command",
+        "commas between the entries",
+    ),
+    _LineSlip(
+        re.compile(rf"\s*\(\s*export\s+{_NAME}={_VALUE}\s*;?\s*\)\s*(?:#.*)?$"),
+        "the parentheses are a shell of their own",
+        _GONE,
+        "the line without parentheses",
+    ),
+    _LineSlip(
+        re.compile(rf"\s*export\s+{_NAME}={_VALUE}\s+&\s*(?:#.*)?$"),
+        "& starts a shell of its own",
+        _GONE,
+        "the line without &",
+    ),
+    _LineSlip(
+        re.compile(rf"\s*export\s+{_NAME}={_VALUE}\s*\|(?!\|)"),
+        "a pipe starts a shell of its own",
+        _GONE,
+        "the line without the pipe",
+    ),
+)
+_LIKE_CSH = re.compile(r"#!.*csh\b")
+_HERE = re.compile(r"(?<!<)<<(?P<dash>-?)\s*(?P<quote>[\"'\\]?)(?P<end>[A-Za-z_]\w*)")
+_MOST_LINES = 20_000
+
+
+def own_lines(lines: tuple[str, ...]) -> Iterator[int]:
+    """Yield the numbers, from 0 on, of the lines that stand in no here-document."""
+    end: str | None = None
+    for number, line in enumerate(lines[:_MOST_LINES]):
+        if end is not None:
+            end = None if line.strip() == end else end
+            continue
+        yield number
+        found = _HERE.search(line) if "<<" in line and not line.lstrip().startswith("#") else None
+        end = found["end"] if found is not None else None
+
+
+def not_set(subject: SettingsSubject) -> Iterator[Finding]:
+    """Yield lines of a script that are to set a variable of the interconnect and do not."""
+    reading = subject.reading
+    if reading.language not in _SHELLS or not reading.lines or _LIKE_CSH.match(reading.lines[0]):
+        return
+    for number in own_lines(reading.lines):
+        line = reading.lines[number]
+        if "export" in line or "set " in line:
+            yield from _line(reading, number, line)
+
+
+def _line(reading: SettingsReading, number: int, line: str) -> Iterator[Finding]:
+    for slip in _SLIPS:
+        found = slip.pattern.match(line)
+        if found is not None:
+            parts = {part: text or "" for part, text in found.groupdict().items()}
+            yield report(
+                "ENV128",
+                at=FilePlace(file=reading.file, line=number + 1, column=found.start("name") + 1),
+                evidence=line.strip()[:80],
+                effect=slip.effect.format(**parts),
+                fix=slip.fix.format(**parts),
+                name=parts["name"],
+                reason=slip.reason.format(**parts),
+            )
+            return
+
+
+def open_documents(subject: SettingsSubject) -> Iterator[Finding]:
+    """Yield here-documents that nothing ends, where a line was to end them."""
+    lines = subject.reading.lines
+    if subject.reading.language not in _SHELLS or len(lines) > _MOST_LINES:
+        return
+    for number in own_lines(lines):
+        found = _HERE.search(lines[number]) if not lines[number].lstrip().startswith("#") else None
+        if found is None or any(_ends(line, found) for line in lines[number + 1 :]):
+            continue
+        near = next((at for at in range(number + 1, len(lines)) if _was_to_end(lines[at], found["end"])), None)
+        if near is not None:
+            yield report(
+                "ENV002",
+                at=FilePlace(file=subject.reading.file, line=near + 1, column=1),
+                evidence=f"{lines[near].rstrip()[:60]!r}; it begins in line {number + 1}",
+                effect="everything to the end of the script is part of it",
+                fix=f"a line with {found['end']} alone, from its first column on; redirections stand behind <<",
+                end=found["end"],
+            )
+
+
+def _ends(line: str, found: re.Match[str]) -> bool:
+    return (line.lstrip("\t") if found["dash"] else line).rstrip("\r\n") == found["end"]
+
+
+def _was_to_end(line: str, end: str) -> bool:
+    """Whether a line is that word with blanks around it, or with a redirection or a sign behind it."""
+    return re.fullmatch(rf"\s*{end}(?:\s*|\s+\d?[>|<&].*|[;)\"'`].*)", line) is not None

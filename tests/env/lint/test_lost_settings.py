@@ -1,0 +1,171 @@
+"""Lines that set nothing though they look so, and scripts that Slurm reads otherwise; each with a neighbour."""
+
+import pytest
+
+from busbw.env.lint import lint
+from busbw.env.reading import read
+from busbw.env.rules.subject import CheckContext
+
+
+def codes(text: str, file: str = "job.sh") -> list[str]:
+    return [each.code for each in lint(read(text, file), CheckContext())]
+
+
+def script(line: str) -> str:
+    return f"#!/bin/bash\n{line}\nsrun ./app\n"
+
+
+# A line, the same where it is right, and the rule.
+LINES = {
+    "a blank in a list": ("export UCX_TLS=self, tcp", "export UCX_TLS=self,tcp", "ENV128"),
+    "a list before another setting": (
+        "export NCCL_IB_HCA=mlx5_0, mlx5_1",
+        "export NCCL_IB_HCA=mlx5_0 NCCL_DEBUG=WARN",
+        "ENV128",
+    ),
+    "a semicolon in a list": ("export NCCL_IB_HCA=mlx5_0;mlx5_1", "export NCCL_IB_HCA=mlx5_0;module list", "ENV128"),
+    "a dollar sign before the name": ("export $NCCL_NET=IB", "export NCCL_NET=$NCCL_NET", "ENV128"),
+    "a colon for an equals sign": ("export NCCL_NET:IB", "export NCCL_NET=IB:1", "ENV128"),
+    "set": ("set NCCL_NET=IB", "set -- NCCL_NET=IB", "ENV128"),
+    "a shell of its own": ("(export NCCL_NET=IB)", "(export NCCL_NET=IB; srun ./a)", "ENV128"),
+    "in the background": ("export NCCL_NET=IB &", "export NCCL_NET=IB && srun ./a &", "ENV128"),
+    "in a pipe": ("export NCCL_NET=IB | tee log", "export NCCL_NET=IB || true", "ENV128"),
+    "a variable of Slurm": ("./a -n $SLURM_NNODE", "./a -n $SLURM_NNODES", "ENV029"),
+    "two words of one": ("./a $SLURM_LOCAL_ID", "SLURM_LOCAL_ID=3\n./a $SLURM_LOCAL_ID", "ENV029"),
+    "a default for what is not set": ("./a ${SLURM_NNODE}", "./a ${SLURM_NNODE:-2}", "ENV029"),
+    "a name that a site made up": ("./a $SLURM_JOB_NODELIS", "./a $SLURM_SITE_SCRATCH", "ENV029"),
+    "a binding": ("srun --cpu-bind=rank_ldoms ./a", "srun --cpu-bind=v,Cores ./a", "ENV129"),
+    "a binding with a list": (
+        "srun --cpu-bind=cores,spread ./a",
+        "srun --cpu-bind=verbose,mask_cpu:0xff,0xff00 ./a",
+        "ENV129",
+    ),
+    "a program called as a device": (
+        "mpirun --mca btl_tcp_if_exclude lo docker0 ./a",
+        "mpirun --mca btl_tcp_if_exclude lo,docker0 ./a",
+        "ENV125",
+    ),
+    "variables for torchrun": (
+        "torchrun -x NCCL_DEBUG=WARN --nnodes 2 t.py",
+        "mpirun -x NCCL_DEBUG=WARN torchrun --nnodes 2 t.py",
+        "ENV110",
+    ),
+    "variables for srun": ("srun -x NCCL_DEBUG=WARN ./a", "srun -x node7 ./a", "ENV110"),
+    "a setting behind a program of Python": (
+        "mpirun -np 2 python t.py -x NCCL_DEBUG=WARN",
+        "mpirun -np 2 python launch.py mpirun -x NCCL_DEBUG=WARN ./a",
+        "ENV113",
+    ),
+    "only some variables": (
+        "export LOGLEVEL=3\nsrun --export=NCCL_DEBUG ./a",
+        "export LOGLEVEL=3\nsrun --export=PATH,NCCL_DEBUG ./a",
+        "ENV103",
+    ),
+    "all of them in small letters": (
+        "export NCCL_NET=IB\nsrun --export=NONE ./a",
+        "export NCCL_NET=IB\nsrun --export=All ./a",
+        "ENV103",
+    ),
+    "interfaces for NICs": ("export NCCL_IB_HCA=hsn0,hsn1", "export NCCL_IB_HCA=rocep1s0,mlx5_bond_0", "ENV047"),
+    "a transport of UCX": ("export UCX_TLS=rc,cuda_cpy", "export UCX_TLS=^rc_x,cuda,ext_new", "ENV047"),
+    "a name without its last letter": (
+        "export MPICH_GPU_SUPPORT_ENABLE=1",
+        "export MPICH_GPU_SUPPORT_ENABLED=1",
+        "ENV020",
+    ),
+    "a parameter without MCA": ("export OMPI_pml=ucx", "export OMPI_CC=gcc", "ENV020"),
+    "what only some programs read": ("export NCCL_TIMEOUT=60", "export TORCH_NCCL_BLOCKING_WAIT=0", "ENV025"),
+}
+
+
+@pytest.mark.parametrize(("wrong", "right", "code"), LINES.values(), ids=LINES)
+def test_a_line_that_does_something_else_is_told_and_its_neighbour_is_not(wrong: str, right: str, code: str):
+    assert code in codes(script(wrong))
+    assert code not in codes(script(right))
+
+
+BATCH = "#SBATCH -N 2\n"
+# A script, another one that is right, and the rule.
+SCRIPTS = {
+    "no interpreter": (f"{BATCH}srun ./a\n", f"#!/bin/sh\n{BATCH}srun ./a\n", "ENV127"),
+    "only directives": (f"\n{BATCH}srun ./a\n", BATCH, "ENV127"),
+    "a directive behind a command": (
+        f"#!/bin/bash\n{BATCH}set -e\n#SBATCH -n 8\nsrun ./a\n",
+        f"#!/bin/bash\n{BATCH}# set -e\n\n#SBATCH -n 8\nsrun ./a\n",
+        "ENV126",
+    ),
+    "a directive of another script": (
+        f"#!/bin/bash\nset -e\n{BATCH}srun ./a\n",
+        f"#!/bin/bash\nset -e\ncat > b.sh <<EOF\n#!/bin/bash\n{BATCH}srun ./a\nEOF\n",
+        "ENV126",
+    ),
+    "a template": (
+        f"#!/bin/bash\n{BATCH}ml mpi\n#SBATCH -n 8\nsrun ./a\n",
+        f"#!/bin/bash\n{BATCH}{{% if x %}}\n#SBATCH -n 8\nsrun ./a\n",
+        "ENV126",
+    ),
+    "a here-document with a redirection behind it": (
+        "#!/bin/bash\nbash << EOF\nexport NCCL_NET=IB\nEOF > log\n",
+        "#!/bin/bash\nbash << EOF > log\nexport NCCL_NET=IB\nEOF\n",
+        "ENV002",
+    ),
+    "an indented end": (
+        "#!/bin/bash\ncat << EOF\nexport NCCL_NET=IB\n  EOF\n",
+        "#!/bin/bash\ncat <<-EOF\nexport NCCL_NET=IB\n\tEOF\n",
+        "ENV002",
+    ),
+    "a text that is cut off": (
+        "#!/bin/bash\ncat << EOF\nexport NCCL_NET=IB\nEOF;\n",
+        "#!/bin/bash\ncat << EOF\nexport NCCL_NET=IB\n",
+        "ENV002",
+    ),
+    "a wait for what is one after the other anyhow": (
+        "#!/bin/bash\nsrun -N1 ./a\nsrun -N1 ./b\nwait\n",
+        "#!/bin/bash\nsrun mkdir -p /tmp/x\nsrun ./b\nwait\n",
+        "ENV117",
+    ),
+    "a wait behind branches": (
+        "#!/bin/bash\nmpirun ./a\nmpirun ./b\nwait\n",
+        '#!/bin/bash\nif [ "$T" ]; then\n  srun ./test\nfi\nsrun ./b\nwait\n',
+        "ENV117",
+    ),
+}
+
+
+@pytest.mark.parametrize(("wrong", "right", "code"), SCRIPTS.values(), ids=SCRIPTS)
+def test_a_script_that_is_read_otherwise_is_told_and_its_neighbour_is_not(wrong: str, right: str, code: str):
+    assert code in codes(wrong)
+    assert code not in codes(right)
+
+
+@pytest.mark.parametrize("file", ["header.sh", "job.sh.j2", "settings", "-"])
+def test_a_part_of_a_script_needs_no_interpreter(file: str):
+    assert "ENV127" not in codes(f"{BATCH}srun ./a\n", file)
+
+
+def test_a_block_of_a_page_needs_no_interpreter():
+    assert "ENV127" not in codes(f"# Jobs\n\n```bash\n{BATCH}srun ./a\n```\n", "page.md")
+
+
+POD = """apiVersion: v1
+kind: Pod
+spec:
+  containers:
+    - name: a
+      image: b
+      command: [{0}]
+"""
+
+
+def test_an_option_and_its_value_are_two_arguments_of_a_pod():
+    assert "ENV119" in codes(POD.format('mpirun, "-np", "2", "-x NCCL_DEBUG=WARN", ./a'), "pod.yaml")
+    assert "ENV119" not in codes(POD.format('sh, "-c", "mpirun -np 2 -x NCCL_DEBUG=WARN ./a"'), "pod.yaml")
+    assert "ENV119" not in codes(POD.format('./train, "--nodes 2", "--mpi yes"'), "pod.yaml")
+
+
+RUNAI = "runai training submit x -g 8 {0} NCCL_MIN_CHANNELS=4 -- bash -c 'torchrun t.py'\n"
+
+
+@pytest.mark.parametrize("option", ["-e", "--environment", "--environment-variable"])
+def test_what_a_submission_is_given_for_its_command_is_read(option: str):
+    assert "ENV020" in codes(RUNAI.format(option), "submit.sh")
