@@ -8,19 +8,21 @@ from itertools import islice
 
 from msgspec import structs
 
-from busbw.env.rules.batch_scripts import bindings, first_line, job_variables, late_directives
+from busbw.env.rules.batch_scripts import bindings, first_line, job_variables, late_directives, unused_images
 from busbw.env.rules.combinations import combinations
 from busbw.env.rules.devices import devices, startup
 from busbw.env.rules.effects import effects, hazards
 from busbw.env.rules.forwarding import forwarding, pods, ranks
 from busbw.env.rules.launch_lines import (
     behind_program,
+    colons,
     mpi_types,
     named_as_devices,
     option_values,
     other_passed,
     slurm_names,
     taken_for_variables,
+    torch_names,
     waits,
 )
 from busbw.env.rules.mvapich import generations
@@ -65,6 +67,9 @@ _ALONE: tuple[_Rule, ...] = (
     mpi_types,
     bindings,
     named_as_devices,
+    colons,
+    torch_names,
+    unused_images,
     taken_for_variables,
     other_passed,
     waits,

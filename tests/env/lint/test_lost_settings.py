@@ -74,6 +74,43 @@ LINES = {
         "ENV020",
     ),
     "a parameter without MCA": ("export OMPI_pml=ucx", "export OMPI_CC=gcc", "ENV020"),
+    "export misspelt": ("exprot NCCL_NET=IB", "expect NCCL_NET=IB", "ENV128"),
+    "export in capitals": ("EXPORT NCCL_NET=IB", "EXPORT() { :; }\nEXPORT NCCL_NET=IB", "ENV128"),
+    "no equals sign": ("export NCCL_NET IB", "NCCL_NET=IB\nexport NCCL_NET NCCL_DEBUG", "ENV128"),
+    "two that are set elsewhere": ("export NCCL_DEBUG INFO", "INFO=1\nexport NCCL_DEBUG INFO", "ENV128"),
+    "a blank in an exclusion": (
+        "export NCCL_SOCKET_IFNAME=^docker0 lo",
+        "export NCCL_SOCKET_IFNAME=^docker0 low",
+        "ENV128",
+    ),
+    "a sign within a name": (
+        "export NCCL_SOCKET_IFNAME=docker0^,lo",
+        "export NCCL_SOCKET_IFNAME=^docker0,lo",
+        "ENV041",
+    ),
+    "semicolons between transports": ("export UCX_TLS='rc;ud'", "export UCX_TLS='rc,ud'", "ENV047"),
+    "a blank in what is exported": (
+        "srun --export=ALL NCCL_NET=IB ./a",
+        "srun --export=ALL env NCCL_NET=IB ./a",
+        "ENV125",
+    ),
+    "a colon behind -x": ("mpirun -x NCCL_NET:IB ./a", "mpirun -x NCCL_SOCKET_IFNAME=eth0:1 ./a", "ENV128"),
+    "an option of torchrun": (
+        "torchrun --nprocs_per_node 8 t.py",
+        "torchrun --nproc-per-nod 8 t.py --nprocs_per_node 8",
+        "ENV110",
+    ),
+    "an option of deepspeed": ("deepspeed --host_file h t.py", "deepspeed --hostfile h t.py --host_file h", "ENV110"),
+    "an image that nothing runs in": (
+        "srun --image=docker:a/b:1 python t.py",
+        "srun --image=docker:a/b:1 shifter python t.py",
+        "ENV132",
+    ),
+    "an image for a script": (
+        "srun --image docker:a/b:1 ./a.x",
+        "srun --image=docker:a/b:1 ./run.sh",
+        "ENV132",
+    ),
     "what only some programs read": ("export NCCL_TIMEOUT=60", "export TORCH_NCCL_BLOCKING_WAIT=0", "ENV025"),
 }
 
@@ -136,6 +173,35 @@ SCRIPTS = {
 def test_a_script_that_is_read_otherwise_is_told_and_its_neighbour_is_not(wrong: str, right: str, code: str):
     assert code in codes(wrong)
     assert code not in codes(right)
+
+
+# A directive, the same where it is right, and the rule.
+DIRECTIVES = {
+    "behind another": ("-N 2 --ntask-per-node=8", "-N 2 --ntasks-per-node=8 # --ntask", "ENV110"),
+    "one dash": ("-ntasks=8", "-n8", "ENV110"),
+    "no dashes": ("ntasks=8", "--job-name ntasks", "ENV110"),
+    "a blank before the equals sign": ("--ntasks = 8", "--ntasks 8", "ENV111"),
+    "a unit": ("--cpus-per-task=6GB", "--mem=6GB --cpus-per-task=6", "ENV111"),
+}
+
+
+@pytest.mark.parametrize(("wrong", "right", "code"), DIRECTIVES.values(), ids=DIRECTIVES)
+def test_a_directive_that_sbatch_refuses_is_told_and_its_neighbour_is_not(wrong: str, right: str, code: str):
+    assert code in codes(f"#!/bin/bash\n#SBATCH {wrong}\nsrun ./a\n")
+    assert code not in codes(f"#!/bin/bash\n#SBATCH {right}\nsrun ./a\n")
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("job.env", 'NCCL_MIN_CHANNELS=4\nNCCL_IB_HCA="mlx5_0"\n'),
+        ("values.yaml.j2", 'env:\n{% for n in nodes %}\n  NCCL_MIN_CHANNELS: "{{ n }}"\n{% endfor %}\n'),
+        ("compilers.yaml", "- compiler:\n    environment:\n      set:\n        NCCL_MIN_CHANNELS: 4\n"),
+        ("package.py", 'def setup(self, env):\n    env.set("NCCL_MIN_CHANNELS", "4")\n'),
+    ],
+)
+def test_settings_in_other_places_are_read(file: str, text: str):
+    assert "ENV020" in codes(text, file)
 
 
 @pytest.mark.parametrize("file", ["header.sh", "job.sh.j2", "settings", "-"])

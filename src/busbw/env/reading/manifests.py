@@ -15,9 +15,11 @@ from busbw.model.settings import LaunchCommand
 # YAML as a tree with places: bounded, without tags; what an alias names is shared and never copied.
 DEEPEST = 60
 _MOST_NODES = 100_000
-# What a template of Helm puts in; the same number of characters stands for it, so that places stay.
-_TEMPLATE = re.compile(r"\{\{[^{}\n]*\}\}")
-_TEMPLATE_LINE = re.compile(rf"^[ \t]*(?:(?:\{{\{{[^{{}}\n]*\}}\}}|{HOLE})[ \t]*)+$", re.MULTILINE)
+# What a template of Helm or Jinja puts in; the same number of characters stands for it, so that places stay.
+_TEMPLATE = re.compile(r"\{\{[^{}\n]*\}\}|\{%[^{}\n]*%\}")
+_TEMPLATE_LINE = re.compile(
+    rf"^[ \t]*(?:(?:\{{\{{[^{{}}\n]*\}}\}}|\{{[%#][^{{}}\n]*[%#]\}}|{HOLE})[ \t]*)+$", re.MULTILINE
+)
 # `{{-` takes the blanks before it away, so that a backslash there ends its line.
 _TEMPLATE_AT_END = re.compile(r"\\[ \t]+\{\{-[^{}\n]*\}\}(?=\r?$)", re.MULTILINE)
 _STAND_IN = "\u00a4"
@@ -270,12 +272,19 @@ def read_kubernetes(piece: Spelled, context: Context) -> None:
             _config_map(node, context)
         if isinstance(node.get("environment"), Sequence | Mapping):
             _compose(node, context)
-        if isinstance(variables := node.get("envs"), Mapping):
-            _plain(variables, context)
+        for variables in (node.get("envs"), _set_by_spack(node)):
+            if isinstance(variables, Mapping):
+                _plain(variables, context)
         _scripts(node, context)
         _by_name(node, context, is_in_force=_is_environment(node, above))
         _text_for_mapping(node, context)
         _file(node, context)
+
+
+def _set_by_spack(node: Mapping) -> Node | None:
+    """Return what Spack sets for a compiler or a package: `environment: {set: {NAME: value}}`."""
+    changes = node.get("environment")
+    return changes.get("set") if isinstance(changes, Mapping) else None
 
 
 _FURTHEST = 4

@@ -90,6 +90,8 @@ def read(text: str, file: str, language: str | None = None) -> SettingsReading:
     if chosen in _OF_SHELLS and not is_script and not _acts(cleaned[:_FIRST], file):
         ledger.spoken(0, len(cleaned))
     context = Context(ledger=ledger, scope=Scope(), nested=_nested)
+    # A file of settings with quotes in it reads as a shell does; what takes it in exports what it has.
+    context.exports_all = chosen == "shell" and language_of(file, "") == "environment"
     _READERS[chosen](Spelled(cleaned), context)
     if chosen in {"shell", "slurm"} and not ledger.has_launches:
         _read_options(context)
@@ -202,7 +204,7 @@ _NOT_READ = {
 }  # fmt: skip
 _OF_TEMPLATES = {".in", ".j2", ".jinja", ".template", ".tmpl", ".tpl"}
 _BY_SUFFIX = {
-    ".md": "markdown", ".markdown": "markdown", ".rst": "markdown", ".py": "python", ".pyw": "python",
+    ".md": "markdown", ".markdown": "markdown", ".rst": "markdown", ".py": "python", ".pyw": "python", ".eb": "python",
     ".json": "json", ".jsonc": "json", ".json5": "json", ".code-workspace": "json",
     ".csh": "csh", ".tcsh": "csh",
     ".service": "systemd", ".mount": "systemd", ".socket": "systemd", ".timer": "systemd",

@@ -146,3 +146,30 @@ def bindings(subject: SettingsSubject) -> Iterator[Finding]:
                     option=option,
                     written=shown(each),
                 )
+
+
+_IMAGE = re.compile(r"(?:#SBATCH\s+|\b(?:srun|sbatch|salloc)\s(?:[^|;&#]*\s)?)(?P<option>--image)[= ]\S")
+_DIRECT = re.compile(r"(?:.*/)?python[\d.]*|\./[\w-]+|.*\.(?:x|exe|out)")
+
+
+def unused_images(subject: SettingsSubject) -> Iterator[Finding]:
+    """Yield an image of Shifter in a script that starts nothing in it: srun only makes it ready."""
+    reading = subject.reading
+    started = [each for each in reading.launches if each.kind == "srun" and each.argv[each.program :]]
+    if reading.language not in _SHELLS or not started or any("shifter" in line for line in reading.lines):
+        return
+    if not all(each.program and _DIRECT.fullmatch(each.argv[each.program]) for each in started):
+        # A script of its own may call shifter.
+        return
+    for number in own_lines(reading.lines):
+        found = _IMAGE.search(reading.lines[number])
+        if found is not None and not reading.lines[number].lstrip().startswith(("##", "# ")):
+            yield report(
+                "ENV132",
+                at=FilePlace(file=reading.file, line=number + 1, column=found.start("option") + 1),
+                evidence=reading.lines[number].strip()[:80],
+                confidence="likely",
+                effect="the program runs on the host; without the plug-in of Shifter srun has no such option",
+                fix="srun ... shifter PROGRAM; with pyxis it is --container-image",
+            )
+            return

@@ -371,18 +371,33 @@ def startup(subject: SettingsSubject) -> Iterator[Finding]:
         yield from _at_home(subject, situation)
 
 
-# openucx/ucx 1.20: the transports of src/uct, and the aliases of src/ucp/core/ucp_context.c; checked 2026-11-27.
+# openucx/ucx at 9466d104: UCT_TL_DEFINE of src/uct, aliases of src/ucp/core/ucp_context.c, and those of older versions;
+# checked 2026-11-27.
 _TRANSPORTS = frozenset((
     "all", "self", "tcp", "sysv", "posix", "mm", "sm", "shm", "cma", "knem", "xpmem", "ib", "rc", "rc_v", "rc_x",
     "rc_verbs", "rc_mlx5", "ud", "ud_v", "ud_x", "ud_verbs", "ud_mlx5", "dc", "dc_x", "dc_mlx5", "srd", "gga",
     "gga_mlx5", "cuda", "cuda_copy", "cuda_ipc", "gdr_copy", "rocm", "rocm_copy", "rocm_ipc", "rocm_gdr", "ze",
-    "ze_copy", "ze_ipc", "ze_gdr", "ugni", "ugni_rdma", "ugni_smsg", "ugni_udt", "rdmacm", "sockcm", "cm",
+    "ze_copy", "ze_ipc", "ze_gdr", "ugni", "ugni_rdma", "ugni_smsg", "ugni_udt", "gaudi", "gaudi_gdr", "rc_gda",
+    "rdmacm", "sockcm", "cm",
 ))  # fmt: skip
 _SHORTEST_TRANSPORT = 4
 
 
 def _transports(each: Assignment, value: str) -> Iterator[Finding]:
     """Yield transports of UCX that are a letter off from one that there is."""
+    divider = re.search(r"(?<=\w)[; |](?=\w)", value)
+    if divider is not None and "," not in value:
+        yield report(
+            "ENV047",
+            at=place_of_value(each),
+            evidence=setting_text(each),
+            effect="UCX takes the whole for the name of one transport, and has none",
+            fix=f'{each.name}="{re.sub("[; |]+", ",", value)}"',
+            source="openucx/ucx, src/ucs/config/parser.c",
+            name=each.name,
+            problem=f"entries are separated by commas alone: {value!r} is one name",
+        )
+        return
     for word in value.lstrip("^").split(","):
         written = word.strip().lstrip("\\").partition(":")[0]
         if len(written) < _SHORTEST_TRANSPORT or written in _TRANSPORTS or not written.isascii():

@@ -52,7 +52,13 @@ _SLURM = frozenset((*_OF_SLURM, *_OF_PYXIS))
 # What the options are called in other batch systems.
 _ELSEWHERE = {"project": "account", "queue": "partition", "walltime": "time"}
 _FEWEST_LETTERS = 6
-_DIRECTIVE = re.compile(r"\s*#SBATCH\s+--([\w-]+)")
+_DIRECTIVE = re.compile(r"\s*#SBATCH\s")
+_WORD = re.compile(r"\S+")
+_PARTS = re.compile(r"(--?|)([a-z][\w-]*)(?:=(.*))?", re.ASCII)
+_FEWEST_DASHED = 4
+# Options that take a number and nothing else.
+_NUMBERS = {"ntasks", "ntasks-per-node", "cpus-per-task", "cpus-per-gpu", "gpus-per-task", "ntasks-per-socket"}
+_WITH_UNIT = re.compile(r"\d+(?!k$|m$)[A-Za-z]+", re.IGNORECASE)
 _STARTS_SLURM = {"srun", "sbatch", "salloc"}
 
 
@@ -65,10 +71,55 @@ def slurm_names(subject: SettingsSubject) -> Iterator[Finding]:
                 if word.startswith("--"):
                     yield from _slurm_name(place_of(launch), name, word)
     for number, line in enumerate(subject.reading.lines, start=1):
-        found = _DIRECTIVE.match(line)
-        if found is not None:
-            at = FilePlace(file=subject.reading.file, line=number, column=found.start(1) - 1)
-            yield from _slurm_name(at, "sbatch", f"--{found[1]}")
+        directive = _DIRECTIVE.match(line)
+        for found in _WORD.finditer(line, directive.end()) if directive is not None else ():
+            at = FilePlace(file=subject.reading.file, line=number, column=found.start() + 1)
+            if found[0].startswith("#"):
+                break
+            if found[0].startswith("--"):
+                yield from _slurm_name(at, "sbatch", found[0])
+            yield from _as_written(at, found, line)
+
+
+def _as_written(at: FilePlace, found: re.Match[str], line: str) -> Iterator[Finding]:
+    """Yield an option in a directive without its dashes, with a blank before `=`, or with a word for a number."""
+    written, behind = found[0], line[found.end() :].split()
+    parts = _PARTS.fullmatch(written)
+    if parts is None:
+        return
+    dashes, name, value = parts.groups()
+    is_first = line[: found.start()].split() == ["#SBATCH"]
+    if len(name) >= _FEWEST_DASHED and name in _SLURM and (dashes == "-" or (not dashes and is_first)):
+        yield report(
+            "ENV110",
+            at=at,
+            evidence=written[:60],
+            effect="sbatch ends with an error, or takes it for another option",
+            fix=f"--{name}",
+            launcher="sbatch",
+            option=f"{dashes}{name}",
+            meant=f"--{name}",
+        )
+    elif dashes == "--" and value is None and behind[:1] == ["="]:
+        yield report(
+            "ENV111",
+            at=at,
+            evidence=line.strip()[:80],
+            effect="sbatch ends with an error",
+            fix=f"{written}={behind[1] if len(behind) > 1 else '...'}",
+            option=written,
+            value="=",
+        )
+    elif dashes == "--" and name in _NUMBERS and value is not None and _WITH_UNIT.fullmatch(value):
+        yield report(
+            "ENV111",
+            at=at,
+            evidence=written[:60],
+            effect="sbatch ends with an error: it is a number",
+            fix=f"--{name}={re.match(r'[0-9]+', value)[0]}",  # type: ignore[index]
+            option=f"--{name}",
+            value=shown(value),
+        )
 
 
 def _slurm_name(at: FilePlace, launcher: str, word: str) -> Iterator[Finding]:
@@ -276,6 +327,52 @@ def other_passed(subject: SettingsSubject) -> Iterator[Finding]:
                 )
 
 
+# Long options of torchrun (pytorch/pytorch at 010929fd, torch/distributed/run.py) and deepspeed (deepspeedai/DeepSpeed
+# at 2d991ba3, deepspeed/launcher/runner.py), with underscores; checked 2026-11-27. A beginning of one is taken too.
+_OF_TORCH = {
+    "torchrun": (
+        "nnodes", "nproc_per_node", "rdzv_backend", "rdzv_endpoint", "rdzv_id", "rdzv_conf", "standalone",
+        "max_restarts", "monitor_interval", "start_method", "event_log_handler", "role", "module", "no_python",
+        "run_path", "log_dir", "redirects", "tee", "local_ranks_filter", "node_rank", "master_addr", "master_port",
+        "local_addr", "logs_specs", "numa_binding", "signals_to_handle", "use_env", "help",
+    ),
+    "deepspeed": (
+        "hostfile", "include", "exclude", "num_nodes", "min_elastic_nodes", "max_elastic_nodes", "num_gpus",
+        "num_accelerators", "master_port", "master_addr", "node_rank", "launcher", "launcher_args", "module",
+        "no_python", "no_local_rank", "no_ssh", "no_ssh_check", "force_multi", "save_pid",
+        "enable_each_rank_log", "autotuning", "elastic_training", "bind_cores_to_rank", "bind_core_list", "ssh_port",
+        "venv_script", "comment", "account", "help",
+    ),
+}  # fmt: skip
+_FEWEST_OF_TORCH = 5
+
+
+def torch_names(subject: SettingsSubject) -> Iterator[Finding]:
+    """Yield options of torchrun and deepspeed that are a letter off."""
+    for launch in subject.reading.launches:
+        launcher = launch.argv[0].rpartition("/")[2] if launch.argv else ""
+        known = _OF_TORCH.get(launcher, ())
+        for word in launch.argv[1:] if known else ():
+            if not word.startswith("-") and word.endswith(".py"):
+                break
+            name = word.partition("=")[0].removeprefix("--").replace("-", "_")
+            if not word.startswith("--") or len(name) < _FEWEST_OF_TORCH or not name.isidentifier():
+                continue
+            near = [each for each in known if letters_off(name, each, 1) <= 1]
+            if near and not any(each.startswith(name) for each in known):
+                meant = f"--{near[0]}".replace("_", "-" if launcher == "torchrun" else "_")
+                yield report(
+                    "ENV110",
+                    at=place_of(launch),
+                    evidence=word[:60],
+                    effect=f"{launcher} ends with an error",
+                    fix=meant,
+                    launcher=launcher,
+                    option=word.partition("=")[0],
+                    meant=meant,
+                )
+
+
 # What network interfaces and NICs are called, and no program.
 _DEVICE = re.compile(
     r"lo|(?:docker|eth|ib|hsn|bond|virbr|ipogif)\d+|(?:ens|enp|eno)\d\w*|mlx[45]_\d+(?::\d)?", re.ASCII
@@ -283,21 +380,41 @@ _DEVICE = re.compile(
 
 
 def named_as_devices(subject: SettingsSubject) -> Iterator[Finding]:
-    """Yield launches whose program is called as a NIC: a list of an option that ends at a blank."""
+    """Yield launches whose program is called as a NIC or is a setting: a list of an option that ends at a blank."""
     for launch in subject.reading.launches:
         if launch.kind not in ("mpirun", "srun") or launch.program is None or launch.program >= len(launch.argv):
             continue
         program = launch.argv[launch.program]
-        if _DEVICE.fullmatch(program) is not None:
+        if _DEVICE.fullmatch(program) is not None or ("=" in program and _PASSED.fullmatch(program)):
             before = launch.argv[launch.program - 1]
             yield report(
                 "ENV125",
                 at=place_of(launch),
                 evidence=" ".join(launch.argv[max(0, launch.program - 2) :])[:80],
-                effect="the launcher looks for a program of that name, and the option has the first entry alone",
-                fix=f"{before},{program}" if not before.startswith("-") else "commas between the entries",
+                effect="the launcher looks for a program of that name",
+                fix=f"{before},{program}, if both belong to one list: without a blank",
                 program=shown(program),
             )
+
+
+_COLON = re.compile(r"(?P<name>(?:NCCL|UCX|FI|RCCL|SHARP)_[A-Z0-9_]+):(?!=).+")
+
+
+def colons(subject: SettingsSubject) -> Iterator[Finding]:
+    """Yield `-x NAME:VALUE` of mpirun, which passes on a variable of that whole name."""
+    for launch in subject.reading.launches:
+        for each in launch.forwards if launch.kind == "mpirun" else ():
+            found = _COLON.fullmatch(each)
+            if found is not None:
+                yield report(
+                    "ENV128",
+                    at=place_of(launch),
+                    evidence=each[:60],
+                    effect="there is no variable of that name to pass on",
+                    fix=f"-x {each.replace(':', '=', 1)}",
+                    name=found["name"],
+                    reason="a colon stands for the equals sign",
+                )
 
 
 _TORCH = {"torchrun", "deepspeed", "accelerate"}

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from busbw.env.rules.subject import SettingsSubject, report
+from busbw.env.misspelled import letters_off
+from busbw.env.rules.subject import SettingsSubject, known, report
 from busbw.model.finding import FilePlace, Finding
 from busbw.model.settings import SettingsReading
 
@@ -14,6 +15,8 @@ _NAME = (
     r"[A-Za-z0-9_]+)"
 )
 _BEGINS = r"\s*(?:[^#'\"]*(?:;|&&)\s*)?"
+# Names of interfaces and NICs, which no variable has.
+_DEVICES = r"(?:lo|(?:docker|eth|ib|hsn|bond|virbr)\d+|(?:ens|enp|eno)\d\w*|mlx[45]_\d+(?::\d)?)"
 _VALUE = r"(?:\"[^\"]*\"|'[^']*'|[^\s&|;\"'])+"
 _GONE = "it is gone when that ends"
 _EXPORTED = "export {name}=..."
@@ -49,7 +52,8 @@ _SLIPS = (
     ),
     _LineSlip(
         re.compile(
-            rf"{_BEGINS}export\s+{_NAME}=(?P<list>[^\s\"'#;$(]+,)\s+(?P<next>[\w^][\w.:-]*)(?=[\s,;]|$)(?![^#]*=)"
+            rf"{_BEGINS}export\s+{_NAME}=(?P<list>[^\s\"'#;$(]+)\s+(?P<next>(?:(?<=,\s)[\w^][\w.:-]*|{_DEVICES}))"
+            r"(?=[\s,;]|$)(?![^#]*=)"
         ),
         "its list ends at the blank before {next}",
         "its value is {list}",
@@ -104,10 +108,13 @@ def not_set(subject: SettingsSubject) -> Iterator[Finding]:
     reading = subject.reading
     if reading.language not in _SHELLS or not reading.lines or _LIKE_CSH.match(reading.lines[0]):
         return
+    text = "\n".join(reading.lines)
     for number in own_lines(reading.lines):
         line = reading.lines[number]
         if "export" in line or "set " in line:
             yield from _line(reading, number, line)
+        if (found := _WORDS.match(line)) is not None:
+            yield from _words(reading, number, found, text)
 
 
 def _line(reading: SettingsReading, number: int, line: str) -> Iterator[Finding]:
@@ -125,6 +132,35 @@ def _line(reading: SettingsReading, number: int, line: str) -> Iterator[Finding]
                 reason=slip.reason.format(**parts),
             )
             return
+
+
+_WORDS = re.compile(
+    rf"\s*(?:(?P<word>[A-Za-z]{{4,8}})\s+{_NAME}=(?:\"[^\"]*\"|'[^']*'|[^\s;|&\"']+)"
+    r"|export\s+(?P<set>[A-Z]\w*)\s+(?P<value>[A-Za-z]\w*|\d+))\s*(?:#.*)?$"
+)
+
+
+def _words(reading: SettingsReading, number: int, found: re.Match[str], text: str) -> Iterator[Finding]:
+    """Yield `exprot NAME=value`, and `export NAME value` where nothing sets what would be passed on."""
+    word, name, value = found["word"], found["set"] or found["name"], found["value"]
+    if word is not None:
+        if word == "export" or letters_off(word.lower(), "export", 1) > 1 or f"{word}()" in text:
+            return
+        reason, effect = f"the shell knows no {word}", "the line ends with `command not found`"
+    else:
+        is_named = known(name) is not None and known(value) is None
+        if not is_named or re.search(rf"\b(?:{name}|{value})=|\bread\b.*\b{value}\b|\b{value}\b.*;\s*do\b", text):
+            return
+        reason, effect = "no equals sign stands between name and value", "nothing is set"
+    yield report(
+        "ENV128",
+        at=FilePlace(file=reading.file, line=number + 1, column=found.start("name" if word else "set") + 1),
+        evidence=found.string.strip()[:80],
+        effect=effect,
+        fix=f"export {name}={value or '...'}",
+        name=name,
+        reason=reason,
+    )
 
 
 def open_documents(subject: SettingsSubject) -> Iterator[Finding]:
