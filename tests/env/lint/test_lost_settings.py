@@ -100,6 +100,11 @@ LINES = {
         "torchrun --nproc-per-nod 8 t.py --nprocs_per_node 8",
         "ENV110",
     ),
+    "an option of a module": (
+        "torchrun --nprocs_per_node 8 -m t",
+        "torchrun --nnodes 2 -m t train --log_dirs x",
+        "ENV110",
+    ),
     "an option of deepspeed": ("deepspeed --host_file h t.py", "deepspeed --hostfile h t.py --host_file h", "ENV110"),
     "an image that nothing runs in": (
         "srun --image=docker:a/b:1 python t.py",
@@ -156,6 +161,11 @@ SCRIPTS = {
         "#!/bin/bash\ncat << EOF\nexport NCCL_NET=IB\n",
         "ENV002",
     ),
+    "a variable of the written file": (
+        "cat > a.sh <<EOF\nx=5\nsrun ./a ${x}\nEOF\n",
+        'cat > a.sh <<EOF\nx="${x}"\nsrun ./a ${x}\nEOF\n',
+        "ENV116",
+    ),
     "a wait for what is one after the other anyhow": (
         "#!/bin/bash\nsrun -N1 ./a\nsrun -N1 ./b\nwait\n",
         "#!/bin/bash\nsrun mkdir -p /tmp/x\nsrun ./b\nwait\n",
@@ -197,6 +207,7 @@ def test_a_directive_that_sbatch_refuses_is_told_and_its_neighbour_is_not(wrong:
         ("job.env", 'NCCL_MIN_CHANNELS=4\nNCCL_IB_HCA="mlx5_0"\n'),
         ("values.yaml.j2", 'env:\n{% for n in nodes %}\n  NCCL_MIN_CHANNELS: "{{ n }}"\n{% endfor %}\n'),
         ("compilers.yaml", "- compiler:\n    environment:\n      set:\n        NCCL_MIN_CHANNELS: 4\n"),
+        ("recipe.json", '{"env": [{"key": "NCCL_MIN_CHANNELS", "value": "4"}]}\n'),
         ("package.py", 'def setup(self, env):\n    env.set("NCCL_MIN_CHANNELS", "4")\n'),
     ],
 )
@@ -211,6 +222,13 @@ def test_a_part_of_a_script_needs_no_interpreter(file: str):
 
 def test_a_block_of_a_page_needs_no_interpreter():
     assert "ENV127" not in codes(f"# Jobs\n\n```bash\n{BATCH}srun ./a\n```\n", "page.md")
+
+
+def test_tildes_under_a_title_of_restructuredtext_open_no_block():
+    page = "Jobs\n~~~~\n\n.. code-block:: bash\n\n   export NCCL_MIN_CHANNELS=4\n   srun ./a\n\nMore\n~~~~\n"
+
+    assert "ENV020" in codes(page, "page.rst")
+    assert "ENV020" not in codes(page, "page.md")
 
 
 POD = """apiVersion: v1

@@ -141,7 +141,9 @@ def _read_options(context: Context) -> None:
 def _page(text: str, file: str) -> SettingsReading:
     """Return the reading of a page: each of its scripts is one by itself, at its place in the page."""
     parts: list[SettingsReading] = []
-    for block in islice(blocks(text) if _FENCED.search(text) else passages(text), _MOST_BLOCKS):
+    # In reStructuredText a line of tildes is under a title and opens no block.
+    is_fenced = _FENCED.search(text) is not None and PurePath(file).suffix.lower() != ".rst"
+    for block in islice(blocks(text) if is_fenced else passages(text), _MOST_BLOCKS):
         ledger = Ledger(file, block.masked)
         if block.is_spoken:
             ledger.spoken(0, len(block.masked))

@@ -353,7 +353,8 @@ def torch_names(subject: SettingsSubject) -> Iterator[Finding]:
         launcher = launch.argv[0].rpartition("/")[2] if launch.argv else ""
         known = _OF_TORCH.get(launcher, ())
         for word in launch.argv[1:] if known else ():
-            if not word.startswith("-") and word.endswith(".py"):
+            if word in ("-m", "--module", "--") or (not word.startswith("-") and word.endswith(".py")):
+                # What follows is for the program.
                 break
             name = word.partition("=")[0].removeprefix("--").replace("-", "_")
             if not word.startswith("--") or len(name) < _FEWEST_OF_TORCH or not name.isidentifier():

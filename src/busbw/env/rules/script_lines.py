@@ -148,7 +148,10 @@ def _document(reading: SettingsReading, first: int, end: int, outside: set[str])
                 )
                 return
         held = _SET.match(line.replace("export ", "", 1))
-        if held is not None:
+        if held is not None and re.search(rf"(?<!\\)\$\{{?{held['name']}\b", held["value"]):
+            # `NAME="${NAME}"` gives the file what the script that writes it has.
+            outside.add(held["name"])
+        elif held is not None:
             inside.add(held["name"])
 
 
