@@ -116,6 +116,27 @@ LINES = {
         "srun --image=docker:a/b:1 ./run.sh",
         "ENV132",
     ),
+    "unset for export": ("unset NCCL_NET=IB", "unset NCCL_NET", "ENV128"),
+    "alias for export": ("alias NCCL_NET=IB", "alias nccl=NCCL_NET=IB", "ENV128"),
+    "a hyphen in a name": ("export NCCL-NET=IB", "export NCCL_NET=IB-x", "ENV128"),
+    "a word of the list behind it": (
+        "export NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT NET",
+        "export NCCL_DEBUG_SUBSYS=INIT PATH",
+        "ENV128",
+    ),
+    "a binding of GPUs": ("srun --gpu-bind=closests ./a", "srun --gpu-bind=v,map:0,1 ./a", "ENV129"),
+    "a binding as a word of its own": ("srun --cpu-bind corse ./a", "srun --cpu-bind cores ./a", "ENV129"),
+    "a distribution": ("srun -m blok:cyclic ./a", "srun -m plane=4 -n 2 ./a", "ENV129"),
+    "a distribution with stars": (
+        "srun --distribution=block:cylic ./a",
+        "srun --distribution=*:block:fcyclic,NoPack ./a",
+        "ENV129",
+    ),
+    "a type of MPI behind its option": ("srun --mpi pmixx ./a", "srun --mpi pmix ./a", "ENV114"),
+    "two names behind -x": ("mpirun -x NCCL_NET,NCCL_DEBUG ./a", "mpirun -x NCCL_NET -x NCCL_DEBUG ./a", "ENV128"),
+    "components with a blank": ("mpirun --mca btl tcp self ./a", "mpirun --mca btl tcp,self ./tcp ./a", "ENV125"),
+    "an equals sign for the program": ("mpirun -x NCCL_NET =IB ./a", "mpirun -x NCCL_NET=IB ./a", "ENV125"),
+    "a component": ("mpirun --mca pml ucxx ./a", "mpirun --mca pml ^ucx ./a", "ENV047"),
     "what only some programs read": ("export NCCL_TIMEOUT=60", "export TORCH_NCCL_BLOCKING_WAIT=0", "ENV025"),
 }
 
@@ -187,6 +208,7 @@ def test_a_script_that_is_read_otherwise_is_told_and_its_neighbour_is_not(wrong:
 
 # A directive, the same where it is right, and the rule.
 DIRECTIVES = {
+    "a long dash": ("\u2014nodes=2", "-N 2 # \u2014", "ENV006"),
     "behind another": ("-N 2 --ntask-per-node=8", "-N 2 --ntasks-per-node=8 # --ntask", "ENV110"),
     "one dash": ("-ntasks=8", "-n8", "ENV110"),
     "no dashes": ("ntasks=8", "--job-name ntasks", "ENV110"),
@@ -199,6 +221,11 @@ DIRECTIVES = {
 def test_a_directive_that_sbatch_refuses_is_told_and_its_neighbour_is_not(wrong: str, right: str, code: str):
     assert code in codes(f"#!/bin/bash\n#SBATCH {wrong}\nsrun ./a\n")
     assert code not in codes(f"#!/bin/bash\n#SBATCH {right}\nsrun ./a\n")
+
+
+def test_a_remark_that_was_to_be_a_directive_is_told():
+    assert "ENV110" in codes("#!/bin/bash\n#SBTACH --nodes=2\nsrun ./a\n")
+    assert "ENV110" not in codes("#!/bin/bash\n#SCRIPT --nodes=2\nsrun ./a\n")
 
 
 @pytest.mark.parametrize(
@@ -222,6 +249,20 @@ def test_a_part_of_a_script_needs_no_interpreter(file: str):
 
 def test_a_block_of_a_page_needs_no_interpreter():
     assert "ENV127" not in codes(f"# Jobs\n\n```bash\n{BATCH}srun ./a\n```\n", "page.md")
+
+
+def test_settings_of_a_script_that_is_put_together_line_by_line_are_read():
+    line = 'echo "export {0}=4" >> {1}\n'
+
+    assert "ENV020" in codes(line.format("NCCL_MIN_CHANNELS", "$FILE"))
+    assert "ENV020" not in codes(line.format("MY_CHANNELS", "$FILE"))
+
+
+def test_what_a_function_evaluates_is_read():
+    function = 'cmd() {{\n  echo "+ $@"\n  {0} "$@"\n}}\ncmd "export NCCL_MIN_CHANNELS=4"\nsrun ./a\n'
+
+    assert "ENV020" in codes(function.format("eval"))
+    assert "ENV020" not in codes(function.format("echo"))
 
 
 def test_tildes_under_a_title_of_restructuredtext_open_no_block():

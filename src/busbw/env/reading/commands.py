@@ -100,6 +100,8 @@ _OPTIONS_TEXT = re.compile(
 _OPTIONS_GIVEN = re.compile(rf"{_OPTIONS_TEXT.pattern}|(?:^|\s)--?mca[ \t]+[a-z]\w+[ \t]+\S")
 # An argument that is JSON with such a name, by itself or as the value of an option: Ray's `--runtime-env-json`.
 _JSON = re.compile(rf"(?:--?[A-Za-z][\w-]*=)?(?=\s*[\[{{][^=]*\"{FAMILY_NAME.pattern}\"\s*:)")
+_EXPORT = re.compile(rf"\s*export\s+{FAMILY_NAME.pattern}=")
+_EVALUATING = re.compile(r"\beval\s+\"?\$(?:[@*1]|\{[@*1]\})")
 _SET = re.compile(r"[A-Za-z_]\w*=")
 # Options of sudo that let the environment through, whole or by name.
 _KEEPING = {"-E", "--preserve-env"}
@@ -182,6 +184,9 @@ def _unknown(fields: list[Field], context: Context) -> int | None:
             number = _handed_on(fields[:at], context)
             return _go_on(fields[at:], context if number is None else _within(context, number))
         if at and field.is_quoted and _COMMAND_LINE.match(field.text):
+            _read_script(field.spelled, context)
+        elif len(fields) == 2 and at and _EXPORT.match(field.text) and _EVALUATING.search(context.ledger.text):
+            # `run "export NAME=value"`, where run is a function that shows and evaluates its arguments.
             _read_script(field.spelled, context)
     given = [options for at, field in enumerate(fields) if at and (options := _of_mpirun(field, fields[at - 1]))]
     for options in given:

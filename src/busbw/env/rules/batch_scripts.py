@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from busbw.env.misspelled import letters_off
+from busbw.env.rules.launch_lines import with_values
 from busbw.env.rules.shell_lines import own_lines
 from busbw.env.rules.subject import SettingsSubject, place_of, report, shown
 from busbw.facts.envvars import readers, variables
@@ -126,23 +127,37 @@ _WITH_LIST = re.compile(r"(?:map|mask)_?(?:cpu|ldom)[:=].*", re.IGNORECASE | re.
 _BEFORE_WORDS = re.compile(r",(?!\s*(?:0x)?[\da-fA-F]+(?:[,*]|$))")
 
 
+# Slurm: src/common/tres_bind.c; and distributions of tasks by srun(1).
+_OF_GPUS = frozenset(("v", "verbose", "q", "quiet", "closest", "none"))
+_GPUS_WITH_LIST = re.compile(r"(?:map|mask|map_gpu|mask_gpu|per_task|single):.*", re.IGNORECASE | re.DOTALL)
+_DISTRIBUTIONS = frozenset(("*", "block", "cyclic", "fcyclic", "arbitrary", "plane", "pack", "nopack"))
+_NO_LIST = re.compile(r"plane=.*", re.IGNORECASE)
+# Option, its words, what else it takes, and what divides several.
+_BOUND = {
+    **dict.fromkeys(("--cpu-bind", "--cpu_bind"), (_BINDINGS, _WITH_LIST, _BEFORE_WORDS)),
+    "--gpu-bind": (_OF_GPUS, _GPUS_WITH_LIST, _BEFORE_WORDS),
+    **dict.fromkeys(("--distribution", "-m"), (_DISTRIBUTIONS, _NO_LIST, re.compile("[:,]"))),
+}
+
+
 def bindings(subject: SettingsSubject) -> Iterator[Finding]:
-    """Yield `--cpu-bind` of srun with a word that it does not know."""
+    """Yield `--cpu-bind`, `--gpu-bind` and `--distribution` of srun with a word that it does not know."""
     for launch in subject.reading.launches:
-        for word in launch.argv[1 : launch.program] if launch.kind == "srun" else ():
+        for word in with_values(launch) if launch.kind == "srun" else ():
             option, equals, value = word.partition("=")
-            if option not in ("--cpu-bind", "--cpu_bind") or not equals or "$" in value or not value.isascii():
+            if option not in _BOUND or not equals or "$" in value or not value.isascii():
                 continue
-            for each in _BEFORE_WORDS.split(value):
-                if each.lower() in _BINDINGS or _WITH_LIST.fullmatch(each) or not each.isidentifier():
+            words, with_list, divider = _BOUND[option]
+            for each in divider.split(value):
+                if each.lower() in words or with_list.fullmatch(each) or not each.isidentifier():
                     continue
-                near = sorted(known for known in _BINDINGS if letters_off(each.lower(), known, 2) <= 2)
+                near = sorted(known for known in words if letters_off(each.lower(), known, 2) <= 2)
                 yield report(
                     "ENV129",
                     at=place_of(launch),
                     evidence=word,
                     effect="srun ends with an error",
-                    fix=f"--cpu-bind={near[0]}" if near else None,
+                    fix=f"{option}={near[0]}" if near else None,
                     option=option,
                     written=shown(each),
                 )

@@ -72,6 +72,8 @@ def slurm_names(subject: SettingsSubject) -> Iterator[Finding]:
                     yield from _slurm_name(place_of(launch), name, word)
     for number, line in enumerate(subject.reading.lines, start=1):
         directive = _DIRECTIVE.match(line)
+        if line.startswith("#S"):
+            yield from _no_directive(subject.reading.file, number, line)
         for found in _WORD.finditer(line, directive.end()) if directive is not None else ():
             at = FilePlace(file=subject.reading.file, line=number, column=found.start() + 1)
             if found[0].startswith("#"):
@@ -79,6 +81,36 @@ def slurm_names(subject: SettingsSubject) -> Iterator[Finding]:
             if found[0].startswith("--"):
                 yield from _slurm_name(at, "sbatch", found[0])
             yield from _as_written(at, found, line)
+
+
+_LIKE_DIRECTIVE = re.compile(r"#(?P<word>S[A-Z]{4,6})\s+--?[a-z]|#SBATCH\s*(?P<dash>[\u2013\u2014])")
+
+
+def _no_directive(file: str, number: int, line: str) -> Iterator[Finding]:
+    """Yield a remark that was to be a directive: the word is a letter off, or the dash is one of a word processor."""
+    found = _LIKE_DIRECTIVE.match(line)
+    if found is None or (found["word"] is not None and letters_off(found["word"], "SBATCH", 1) != 1):
+        return
+    if found["dash"] is not None:
+        yield report(
+            "ENV006",
+            at=FilePlace(file=file, line=number, column=found.start("dash") + 1),
+            evidence=line[:60],
+            effect="sbatch ends with an error, or does not see the option",
+            fix="two plain dashes",
+            written=shown(found["dash"]),
+        )
+        return
+    yield report(
+        "ENV110",
+        at=FilePlace(file=file, line=number, column=1),
+        evidence=line[:60],
+        effect="the line is a remark, and the job runs without what it asks for",
+        fix="#SBATCH",
+        launcher="sbatch",
+        option=f"#{found['word']}",
+        meant="#SBATCH",
+    )
 
 
 def _as_written(at: FilePlace, found: re.Match[str], line: str) -> Iterator[Finding]:
@@ -274,10 +306,24 @@ _TYPES = frozenset((
 ))  # fmt: skip
 
 
+# Options of srun whose value may be a word of its own.
+_TWO_WORDS = {"--mpi", "--cpu-bind", "--cpu_bind", "--gpu-bind", "--distribution", "-m"}
+
+
+def with_values(launch: LaunchCommand) -> Iterator[str]:
+    """Yield the options of a launch, `--mpi pmix` as `--mpi=pmix`."""
+    own = launch.argv[1 : launch.program]
+    for at, word in enumerate(own):
+        if word in _TWO_WORDS and at + 1 < len(own):
+            yield f"{word}={own[at + 1]}"
+        else:
+            yield word
+
+
 def mpi_types(subject: SettingsSubject) -> Iterator[Finding]:
     """Yield `--mpi` of srun with a type that is near one that there is."""
     for launch in subject.reading.launches:
-        for word in launch.argv[1 : launch.program] if launch.kind == "srun" else ():
+        for word in with_values(launch) if launch.kind == "srun" else ():
             written = word.removeprefix("--mpi=")
             if (
                 written == word
@@ -375,6 +421,7 @@ def torch_names(subject: SettingsSubject) -> Iterator[Finding]:
 
 
 # What network interfaces and NICs are called, and no program.
+_COMPONENTS = {"self", "tcp", "vader", "sm", "openib", "ucx", "ob1", "smcuda", "uct", "ofi"}
 _DEVICE = re.compile(
     r"lo|(?:docker|eth|ib|hsn|bond|virbr|ipogif)\d+|(?:ens|enp|eno)\d\w*|mlx[45]_\d+(?::\d)?", re.ASCII
 )
@@ -386,7 +433,10 @@ def named_as_devices(subject: SettingsSubject) -> Iterator[Finding]:
         if launch.kind not in ("mpirun", "srun") or launch.program is None or launch.program >= len(launch.argv):
             continue
         program = launch.argv[launch.program]
-        if _DEVICE.fullmatch(program) is not None or ("=" in program and _PASSED.fullmatch(program)):
+        before_options = launch.argv[launch.program - 3] if launch.program > 3 else ""
+        is_component = before_options in ("--mca", "-mca") and program in _COMPONENTS
+        is_setting = program.startswith("=") or ("=" in program and _PASSED.fullmatch(program) is not None)
+        if _DEVICE.fullmatch(program) is not None or is_setting or is_component:
             before = launch.argv[launch.program - 1]
             yield report(
                 "ENV125",
@@ -398,11 +448,11 @@ def named_as_devices(subject: SettingsSubject) -> Iterator[Finding]:
             )
 
 
-_COLON = re.compile(r"(?P<name>(?:NCCL|UCX|FI|RCCL|SHARP)_[A-Z0-9_]+):(?!=).+")
+_COLON = re.compile(r"(?P<name>(?:NCCL|UCX|FI|RCCL|SHARP)_[A-Z0-9_]+)(?P<sign>:(?!=)|,(?=[A-Z]+_)).+")
 
 
 def colons(subject: SettingsSubject) -> Iterator[Finding]:
-    """Yield `-x NAME:VALUE` of mpirun, which passes on a variable of that whole name."""
+    """Yield `-x NAME:VALUE` and `-x NAME,NAME` of mpirun, which pass on a variable of that whole name."""
     for launch in subject.reading.launches:
         for each in launch.forwards if launch.kind == "mpirun" else ():
             found = _COLON.fullmatch(each)
@@ -412,9 +462,11 @@ def colons(subject: SettingsSubject) -> Iterator[Finding]:
                     at=place_of(launch),
                     evidence=each[:60],
                     effect="there is no variable of that name to pass on",
-                    fix=f"-x {each.replace(':', '=', 1)}",
+                    fix=f"-x {each.replace(':', '=', 1)}"
+                    if found["sign"] == ":"
+                    else f"-x {each.replace(',', ' -x ')}",
                     name=found["name"],
-                    reason="a colon stands for the equals sign",
+                    reason="a colon stands for the equals sign" if found["sign"] == ":" else "-x takes one name",
                 )
 
 

@@ -45,6 +45,18 @@ _SLIPS = (
         _EXPORTED,
     ),
     _LineSlip(
+        re.compile(rf"{_BEGINS}(?P<word>unset|alias)\s+{_NAME}=\S"),
+        "`{word}` sets no variable",
+        "the shell ends the line with an error, or makes another name of a command",
+        "{word} without a value, or export {name}=...",
+    ),
+    _LineSlip(
+        re.compile(rf"{_BEGINS}export\s+(?P<name>(?:NCCL|UCX|RCCL|FI)-[A-Z0-9_-]+)=\S"),
+        "a name has no hyphen",
+        "the shell ends the line with an error",
+        "export with underscores",
+    ),
+    _LineSlip(
         re.compile(rf"{_BEGINS}set\s+{_NAME}=\S"),
         "`set` changes the arguments of the script",
         "no program sees it",
@@ -111,8 +123,10 @@ def not_set(subject: SettingsSubject) -> Iterator[Finding]:
     text = "\n".join(reading.lines)
     for number in own_lines(reading.lines):
         line = reading.lines[number]
-        if "export" in line or "set " in line:
+        if "export" in line or "set " in line or "alias" in line:
             yield from _line(reading, number, line)
+        if (found := _CHOICE_BEHIND.match(line)) is not None:
+            yield from _choices(reading, number, found)
         if (found := _WORDS.match(line)) is not None:
             yield from _words(reading, number, found, text)
 
@@ -132,6 +146,26 @@ def _line(reading: SettingsReading, number: int, line: str) -> Iterator[Finding]
                 reason=slip.reason.format(**parts),
             )
             return
+
+
+_CHOICE_BEHIND = re.compile(
+    rf"\s*export\s+(?:\w+=\S*\s+)*{_NAME}=(?P<list>[^\s\"'$;|&]+)\s+(?P<next>[A-Z]\w*)\s*(?:#.*)?$"
+)
+
+
+def _choices(reading: SettingsReading, number: int, found: re.Match[str]) -> Iterator[Finding]:
+    """Yield a word behind a setting that is one of the words which its variable takes: `NCCL_DEBUG_SUBSYS=INIT NET`."""
+    variable = known(found["name"])
+    if variable is not None and found["next"] in variable.choices:
+        yield report(
+            "ENV128",
+            at=FilePlace(file=reading.file, line=number + 1, column=found.start("name") + 1),
+            evidence=found.string.strip()[:80],
+            effect=f"its value is {found['list']}",
+            fix=f"{found['name']}={found['list']},{found['next']}",
+            name=found["name"],
+            reason=f"its list ends at the blank before {found['next']}",
+        )
 
 
 _WORDS = re.compile(
