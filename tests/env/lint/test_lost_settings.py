@@ -265,6 +265,41 @@ def test_what_a_function_evaluates_is_read():
     assert "ENV020" not in codes(function.format("echo"))
 
 
+NOTEBOOK = """{{
+ "cells": [
+  {{"cell_type": "markdown", "source": ["export NCCL_MAX_CHANNELS=4\\n"]}},
+  {{
+   "cell_type": "code",
+   "outputs": [{{"data": {{"image/png": "iVBORw0KGgo"}}}}],
+   "source": [
+    "import os\\n",
+    {0}
+    "x = 1"
+   ]
+  }}
+ ]
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'os.environ[\\"NCCL_MIN_CHANNELS\\"] = \\"4\\"',
+        "%env NCCL_MIN_CHANNELS=4",
+        "!mpirun -np 2 -x NCCL_MIN_CHANNELS=4 ./a",
+    ],
+)
+def test_cells_of_a_notebook_are_read(line: str):
+    found = lint(read(NOTEBOOK.format(f'"{line}\\n",'), "a.ipynb"), CheckContext())
+
+    assert [(each.code, each.place and each.place.line) for each in found if each.code != "ENV001"] == [("ENV020", 9)]
+
+
+def test_what_a_notebook_only_says_is_not_set():
+    assert codes(NOTEBOOK.format('"%matplotlib inline\\n",'), "a.ipynb") in ([], ["ENV027"], ["ENV018"])
+
+
 def test_tildes_under_a_title_of_restructuredtext_open_no_block():
     page = "Jobs\n~~~~\n\n.. code-block:: bash\n\n   export NCCL_MIN_CHANNELS=4\n   srun ./a\n\nMore\n~~~~\n"
 
