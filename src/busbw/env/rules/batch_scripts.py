@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import cache
 
 from busbw.env.misspelled import letters_off
 from busbw.env.rules.launch_lines import with_values
@@ -96,8 +97,8 @@ def job_variables(subject: SettingsSubject) -> Iterator[Finding]:
         for found in _READ.finditer(line):
             name = found[1] or found[2]
             meant = () if name in reported else _meant(name)
+            reported.add(name)
             if meant and re.search(rf"(?<![$\w{{]){name}(?:=|\s+in\b|:)|\b(?:read|setenv)\b.*\b{name}\b", text) is None:
-                reported.add(name)
                 yield report(
                     "ENV029",
                     at=FilePlace(file=reading.file, line=number, column=found.start() + 1),
@@ -110,9 +111,14 @@ def job_variables(subject: SettingsSubject) -> Iterator[Finding]:
                 )
 
 
+@cache
+def _of_slurm() -> frozenset[str]:
+    return frozenset(each for each in (*readers(), *variables()) if each.startswith("SLURM"))
+
+
 def _meant(name: str) -> tuple[str, ...]:
     """Return the variables of Slurm that a name which it has not is a letter off from."""
-    known = {each for each in (*readers(), *variables()) if each.startswith("SLURM")}
+    known = _of_slurm()
     if name in known:
         return ()
     return tuple(sorted(each for each in known if letters_off(name, each, 1) <= 1))[:2]

@@ -56,6 +56,7 @@ _DIRECTIVE = re.compile(r"\s*#SBATCH\s")
 _WORD = re.compile(r"\S+")
 _PARTS = re.compile(r"(--?|)([a-z][\w-]*)(?:=(.*))?", re.ASCII)
 _FEWEST_DASHED = 4
+_LONGEST = 1_000
 # Options that take a number and nothing else.
 _NUMBERS = {"ntasks", "ntasks-per-node", "cpus-per-task", "cpus-per-gpu", "gpus-per-task", "ntasks-per-socket"}
 _WITH_UNIT = re.compile(r"\d+(?!k$|m$)[A-Za-z]+", re.IGNORECASE)
@@ -74,7 +75,7 @@ def slurm_names(subject: SettingsSubject) -> Iterator[Finding]:
         directive = _DIRECTIVE.match(line)
         if line.startswith("#S"):
             yield from _no_directive(subject.reading.file, number, line)
-        for found in _WORD.finditer(line, directive.end()) if directive is not None else ():
+        for found in _WORD.finditer(line[:_LONGEST], directive.end()) if directive is not None else ():
             at = FilePlace(file=subject.reading.file, line=number, column=found.start() + 1)
             if found[0].startswith("#"):
                 break

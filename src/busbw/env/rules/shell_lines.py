@@ -14,7 +14,7 @@ _NAME = (
     r"(?P<name>(?:NCCL|RCCL|TORCH_NCCL|UCX|UCC|FI|OFI|OMPI_MCA|I_MPI|MPICH|SHARP|HCOLL|NVSHMEM|CUDA|GLOO|MV2|PSM[23])_"
     r"[A-Za-z0-9_]+)"
 )
-_BEGINS = r"\s*(?:[^#'\"]*(?:;|&&)\s*)?"
+_BEGINS = r"(?:[^#'\"]*(?:;|&&))?\s*"
 # Names of interfaces and NICs, which no variable has.
 _DEVICES = r"(?:lo|(?:docker|eth|ib|hsn|bond|virbr)\d+|(?:ens|enp|eno)\d\w*|mlx[45]_\d+(?::\d)?)"
 _VALUE = r"(?:\"[^\"]*\"|'[^']*'|[^\s&|;\"'])+"
@@ -101,6 +101,8 @@ _SLIPS = (
 _LIKE_CSH = re.compile(r"#!.*csh\b")
 _HERE = re.compile(r"(?<!<)<<(?P<dash>-?)\s*(?P<quote>[\"'\\]?)(?P<end>[A-Za-z_]\w*)")
 _MOST_LINES = 20_000
+# No person writes a longer line to set a variable.
+_LONGEST = 2_000
 
 
 def own_lines(lines: tuple[str, ...]) -> Iterator[int]:
@@ -123,6 +125,8 @@ def not_set(subject: SettingsSubject) -> Iterator[Finding]:
     text = "\n".join(reading.lines)
     for number in own_lines(reading.lines):
         line = reading.lines[number]
+        if len(line) > _LONGEST:
+            continue
         if "export" in line or "set " in line or "alias" in line:
             yield from _line(reading, number, line)
         if (found := _CHOICE_BEHIND.match(line)) is not None:
