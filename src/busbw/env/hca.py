@@ -26,7 +26,7 @@ _MOST_INTERFACES = 16
 _MOST_DEVICES = 32
 _MOST_FIELDS = 3
 # What people put between entries, and wildcards; none of it is in a device's name.
-_FOREIGN = ";|*?[]{}"
+_FOREIGN = ";|*?[]{}/"
 _QUOTES = ("'", '"')
 
 

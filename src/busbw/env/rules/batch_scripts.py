@@ -136,18 +136,24 @@ _BEFORE_WORDS = re.compile(r",(?!\s*(?:0x)?[\da-fA-F]+(?:[,*]|$))")
 # Slurm: src/common/tres_bind.c; and distributions of tasks by srun(1).
 _OF_GPUS = frozenset(("v", "verbose", "q", "quiet", "closest", "none"))
 _GPUS_WITH_LIST = re.compile(r"(?:map|mask|map_gpu|mask_gpu|per_task|single):.*", re.IGNORECASE | re.DOTALL)
+# slurm_verify_mem_bind in src/common/slurm_resource_info.c.
+_OF_MEMORY = frozenset((
+    "help", "q", "quiet", "v", "verbose", "no", "none", "rank", "local", "sort", "nosort", "p", "prefer",
+))  # fmt: skip
+_MEMORY_WITH_LIST = re.compile(r"(?:map|mask)_?mem[:=].*", re.IGNORECASE | re.DOTALL)
 _DISTRIBUTIONS = frozenset(("*", "block", "cyclic", "fcyclic", "arbitrary", "plane", "pack", "nopack"))
 _NO_LIST = re.compile(r"plane=.*", re.IGNORECASE)
 # Option, its words, what else it takes, and what divides several.
 _BOUND = {
     **dict.fromkeys(("--cpu-bind", "--cpu_bind"), (_BINDINGS, _WITH_LIST, _BEFORE_WORDS)),
+    **dict.fromkeys(("--mem-bind", "--mem_bind"), (_OF_MEMORY, _MEMORY_WITH_LIST, _BEFORE_WORDS)),
     "--gpu-bind": (_OF_GPUS, _GPUS_WITH_LIST, _BEFORE_WORDS),
     **dict.fromkeys(("--distribution", "-m"), (_DISTRIBUTIONS, _NO_LIST, re.compile("[:,]"))),
 }
 
 
 def bindings(subject: SettingsSubject) -> Iterator[Finding]:
-    """Yield `--cpu-bind`, `--gpu-bind` and `--distribution` of srun with a word that it does not know."""
+    """Yield bindings of CPUs, GPUs and memory, and distributions, of srun with a word that it does not know."""
     for launch in subject.reading.launches:
         for word in with_values(launch) if launch.kind == "srun" else ():
             option, equals, value = word.partition("=")

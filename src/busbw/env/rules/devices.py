@@ -409,7 +409,7 @@ def _transports(
         return
     for word in value.lstrip("^").split(","):
         written = word.strip().lstrip("\\").partition(":")[0]
-        if len(written) < shortest or written in there_are or not written.isascii():
+        if not written.isidentifier() or len(written) < shortest or written in there_are or not written.isascii():
             continue
         near = sorted(known for known in there_are if letters_off(written.replace("-", "_"), known, 1) <= 1)
         if near and len(near[0]) >= shortest:

@@ -50,7 +50,7 @@ _OF_PYXIS = (
 )  # fmt: skip
 _SLURM = frozenset((*_OF_SLURM, *_OF_PYXIS))
 # What the options are called in other batch systems.
-_ELSEWHERE = {"project": "account", "queue": "partition", "walltime": "time"}
+_ELSEWHERE = {"project": "account", "queue": "partition", "walltime": "time", "time-limit": "time"}
 _FEWEST_LETTERS = 6
 _DIRECTIVE = re.compile(r"\s*#SBATCH\s")
 _WORD = re.compile(r"\S+")
@@ -133,15 +133,15 @@ def _as_written(at: FilePlace, found: re.Match[str], line: str) -> Iterator[Find
             option=f"{dashes}{name}",
             meant=f"--{name}",
         )
-    elif dashes == "--" and value is None and behind[:1] == ["="]:
+    elif dashes == "--" and ((value is None and behind[:1] == ["="]) or (value or "").startswith("=")):
         yield report(
             "ENV111",
             at=at,
             evidence=line.strip()[:80],
             effect="sbatch ends with an error",
-            fix=f"{written}={behind[1] if len(behind) > 1 else '...'}",
-            option=written,
-            value="=",
+            fix=f"--{name}={(value or '=').lstrip('=') or (behind[1] if len(behind) > 1 else '...')}",
+            option=f"--{name}",
+            value=value or "=",
         )
     elif dashes == "--" and name in _NUMBERS and value is not None and _WITH_UNIT.fullmatch(value):
         yield report(
@@ -161,6 +161,9 @@ def _slurm_name(at: FilePlace, launcher: str, word: str) -> Iterator[Finding]:
     if not name or not name.isascii() or any(each.startswith(name) for each in _SLURM) or "$" in name:
         return
     meant = _ELSEWHERE.get(name)
+    before, colon, _ = name.partition(":")
+    if colon and before in _SLURM:
+        meant = f"{before}="
     if meant is None and name.replace("_", "-") in _SLURM:
         meant = name.replace("_", "-")
     if meant is None and len(name) >= _FEWEST_LETTERS:
@@ -184,7 +187,7 @@ def _slurm_name(at: FilePlace, launcher: str, word: str) -> Iterator[Finding]:
 _NEEDING = frozenset((
     "--hostfile", "-hostfile", "--machinefile", "-machinefile", "--host", "-host", "-H", "-np", "--np",
     "--npernode", "-npernode", "--map-by", "-map-by", "--bind-to", "-bind-to", "--rank-by", "-rank-by", "-x",
-    "--rankfile", "-rankfile", "-ppn", "--ppn", "-perhost", "-genv", "-env",
+    "--rankfile", "-rankfile", "-ppn", "--ppn", "-perhost", "-genv", "-env", "--mca", "-mca",
 ))  # fmt: skip
 _GLUED = re.compile(r".*[^\s,;=^-](?P<option>--?(?:genv|genvlist|env|mca|np|hostfile|bind-to|map-by))")
 
@@ -308,7 +311,7 @@ _TYPES = frozenset((
 
 
 # Options of srun whose value may be a word of its own.
-_TWO_WORDS = {"--mpi", "--cpu-bind", "--cpu_bind", "--gpu-bind", "--distribution", "-m"}
+_TWO_WORDS = {"--mpi", "--cpu-bind", "--cpu_bind", "--gpu-bind", "--mem-bind", "--distribution", "-m"}
 
 
 def with_values(launch: LaunchCommand) -> Iterator[str]:

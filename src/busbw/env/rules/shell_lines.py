@@ -45,6 +45,12 @@ _SLIPS = (
         _EXPORTED,
     ),
     _LineSlip(
+        re.compile(rf"{_BEGINS}export{_NAME}=\S"),
+        "a blank is missing behind `export`",
+        "a variable of the whole word is set, which nothing reads",
+        _EXPORTED,
+    ),
+    _LineSlip(
         re.compile(rf"{_BEGINS}(?P<word>unset|alias)\s+{_NAME}=\S"),
         "`{word}` sets no variable",
         "the shell ends the line with an error, or makes another name of a command",
