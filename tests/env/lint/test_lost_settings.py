@@ -116,6 +116,11 @@ LINES = {
         "srun --image=docker:a/b:1 ./run.sh",
         "ENV132",
     ),
+    "a word in small letters again": (
+        "export NCCL_DEBUG=INFO\nexport NCCL_DEBUG=WARN",
+        "export NCCL_DEBUG=INFO\nexport NCCL_DEBUG=info",
+        "ENV068",
+    ),
     "unset for export": ("unset NCCL_NET=IB", "unset NCCL_NET", "ENV128"),
     "alias for export": ("alias NCCL_NET=IB", "alias nccl=NCCL_NET=IB", "ENV128"),
     "a hyphen in a name": ("export NCCL-NET=IB", "export NCCL_NET=IB-x", "ENV128"),
@@ -191,6 +196,16 @@ SCRIPTS = {
         "#!/bin/bash\nsrun -N1 ./a\nsrun -N1 ./b\nwait\n",
         "#!/bin/bash\nsrun mkdir -p /tmp/x\nsrun ./b\nwait\n",
         "ENV117",
+    ),
+    "a wait behind commands with others in between": (
+        "#!/bin/bash\nsrun ./a \\\n  -x\n\n# then\nsrun ./b\nwait\n",
+        "#!/bin/bash\nsrun ./restart.sh\nsleep 10\nsrun ./b\nwait\n",
+        "ENV117",
+    ),
+    "a remark of the written file": (
+        "cat > a.sh <<EOF\nx=5\nsrun ./a ${x}\nEOF\n",
+        "cat > a.sh <<EOF\nx=5\n# as ${x} says\nEOF\n",
+        "ENV116",
     ),
     "a wait behind branches": (
         "#!/bin/bash\nmpirun ./a\nmpirun ./b\nwait\n",

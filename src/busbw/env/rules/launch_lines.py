@@ -1,7 +1,6 @@
 """How a launcher's line is written: options that are none, that take the wrong word, or stand behind the program."""
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -506,6 +505,15 @@ _BACKGROUND = re.compile(r"(?<![&>|<\\])&(?![&>\d])|\bcoproc\b|\bparallel\b")
 _REMARK = re.compile(r"(?:^|\s)#.*")
 
 
+def _follow(lines: tuple[str, ...], one: LaunchCommand, other: LaunchCommand) -> bool:
+    """Whether nothing but empty lines and remarks stands between two launches on the same way through a script."""
+    at = one.line
+    while at < other.line and lines[at - 1].rstrip().endswith("\\"):
+        at += 1
+    between = (line.strip() for line in lines[at : other.line - 1])
+    return one.arms == other.arms and not any(line and not line.startswith("#") for line in between)
+
+
 def waits(subject: SettingsSubject) -> Iterator[Finding]:
     """Yield a `wait` behind several launches of a script that has no command in the background."""
     reading = subject.reading
@@ -515,11 +523,11 @@ def waits(subject: SettingsSubject) -> Iterator[Finding]:
     started = [
         each for each in reading.launches if at is not None and each.line < at and each.kind in ("srun", "mpirun")
     ]
-    # What only puts files there is to be done before the next, and what stands on other ways through the script
-    # is not meant to run beside it.
+    # What only puts files there is to be done before the next, and what has another command in between, or stands on
+    # another way through the script, is not meant to run beside it.
     ranks = [each for each in started if each.within is None and not is_plain(each)]
-    often = Counter(each.arms for each in ranks)
-    own = {each.line for each in ranks if often[each.arms] > 1}
+    beside = [pair for pair in pairwise(ranks) if _follow(reading.lines, *pair)]
+    own = {each.line for pair in beside for each in pair}
     if at is None or len(own) < 2 or any(_BACKGROUND.search(_REMARK.sub("", line)) for line in reading.lines):
         return
     yield report(

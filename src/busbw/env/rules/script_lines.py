@@ -135,7 +135,8 @@ def _document(reading: SettingsReading, first: int, end: int, outside: set[str])
     inside: set[str] = set()
     for number in range(first, end):
         line = reading.lines[number]
-        for found in _REPLACED.finditer(line):
+        # What a remark of the written file says is nobody's loss.
+        for found in _REPLACED.finditer(line) if not line.lstrip().startswith("#") else ():
             name = found[1] or found[2]
             if name in inside - outside and _EVERYWHERE.fullmatch(name) is None:
                 yield report(
