@@ -202,6 +202,11 @@ SCRIPTS = {
         "#!/bin/bash\nsrun ./restart.sh\nsleep 10\nsrun ./b\nwait\n",
         "ENV117",
     ),
+    "a wait behind something else": (
+        "#!/bin/bash\nsrun ./a\nsrun ./b\n# done\nwait\n",
+        "#!/bin/bash\nsrun ./restart.sh\nsrun ./b\ncp x y\nwait\n",
+        "ENV117",
+    ),
     "a remark of the written file": (
         "cat > a.sh <<EOF\nx=5\nsrun ./a ${x}\nEOF\n",
         "cat > a.sh <<EOF\nx=5\n# as ${x} says\nEOF\n",

@@ -507,11 +507,16 @@ _REMARK = re.compile(r"(?:^|\s)#.*")
 
 def _follow(lines: tuple[str, ...], one: LaunchCommand, other: LaunchCommand) -> bool:
     """Whether nothing but empty lines and remarks stands between two launches on the same way through a script."""
-    at = one.line
-    while at < other.line and lines[at - 1].rstrip().endswith("\\"):
+    return one.arms == other.arms and _is_empty_to(lines, one, other.line)
+
+
+def _is_empty_to(lines: tuple[str, ...], launch: LaunchCommand, line: int) -> bool:
+    """Whether nothing but empty lines and remarks stands between a launch and a line behind it."""
+    at = launch.line
+    while at < line and lines[at - 1].rstrip().endswith("\\"):
         at += 1
-    between = (line.strip() for line in lines[at : other.line - 1])
-    return one.arms == other.arms and not any(line and not line.startswith("#") for line in between)
+    between = (each.strip() for each in lines[at : line - 1])
+    return not any(each and not each.startswith("#") for each in between)
 
 
 def waits(subject: SettingsSubject) -> Iterator[Finding]:
@@ -527,8 +532,10 @@ def waits(subject: SettingsSubject) -> Iterator[Finding]:
     # another way through the script, is not meant to run beside it.
     ranks = [each for each in started if each.within is None and not is_plain(each)]
     beside = [pair for pair in pairwise(ranks) if _follow(reading.lines, *pair)]
+    if at is None or not beside or beside[-1][1] is not ranks[-1] or not _is_empty_to(reading.lines, ranks[-1], at):
+        return
     own = {each.line for pair in beside for each in pair}
-    if at is None or len(own) < 2 or any(_BACKGROUND.search(_REMARK.sub("", line)) for line in reading.lines):
+    if any(_BACKGROUND.search(_REMARK.sub("", line)) for line in reading.lines):
         return
     yield report(
         "ENV117",
