@@ -26,7 +26,7 @@ _MOST_INTERFACES = 16
 _MOST_DEVICES = 32
 _MOST_FIELDS = 3
 # What people put between entries, and wildcards; none of it is in a device's name.
-_FOREIGN = ";|*?[]{}"
+_FOREIGN = ";|*?[]{}/"
 _QUOTES = ("'", '"')
 
 
@@ -63,6 +63,8 @@ def _name_flaws(name: str) -> Iterator[tuple[DeviceFlaw, str]]:
             "operator",
             f"`{name[0]}` counts at the beginning of the whole list only, as ^=: here it is part of a name",
         )
+    elif "^" in name:
+        yield "operator", "`^` counts at the beginning of the whole list only: here it is part of a name"
     if name != name.strip() or " " in name.strip():
         yield "space", f"entries are separated by commas alone: {shown} is a name with a space in it"
     elif any(character in _FOREIGN for character in name):

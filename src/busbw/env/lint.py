@@ -8,21 +8,27 @@ from itertools import islice
 
 from msgspec import structs
 
+from busbw.env.rules.batch_scripts import bindings, first_line, job_variables, late_directives, unused_images
 from busbw.env.rules.combinations import combinations
 from busbw.env.rules.devices import devices, startup
 from busbw.env.rules.effects import effects, hazards
 from busbw.env.rules.forwarding import forwarding, pods, ranks
 from busbw.env.rules.launch_lines import (
     behind_program,
+    colons,
     mpi_types,
+    named_as_devices,
     option_values,
     other_passed,
     slurm_names,
+    taken_for_variables,
+    torch_names,
     waits,
 )
 from busbw.env.rules.mvapich import generations
 from busbw.env.rules.placement import options, overlaps, placement, shares
 from busbw.env.rules.script_lines import documents, other_words, unused
+from busbw.env.rules.shell_lines import not_set, open_documents
 from busbw.env.rules.subject import CheckContext, SettingsSubject, known, plain_name, plain_value, subject_of
 from busbw.env.rules.text import conf_lines, leftovers, repeats, same_parameter, silent, slips
 from busbw.env.rules.values import fabrics, files, libraries, names, spelled_paths, topology_files, values
@@ -36,6 +42,11 @@ _Rule = Callable[[SettingsSubject], Iterator[Finding]]
 _ALONE: tuple[_Rule, ...] = (
     silent,
     slips,
+    not_set,
+    open_documents,
+    first_line,
+    late_directives,
+    job_variables,
     conf_lines,
     names,
     generations,
@@ -54,6 +65,12 @@ _ALONE: tuple[_Rule, ...] = (
     option_values,
     behind_program,
     mpi_types,
+    bindings,
+    named_as_devices,
+    colons,
+    torch_names,
+    unused_images,
+    taken_for_variables,
     other_passed,
     waits,
     unused,
@@ -69,7 +86,7 @@ _ALONE: tuple[_Rule, ...] = (
 _TOGETHER: tuple[_Rule, ...] = (combinations, same_parameter, hazards, startup)
 # A page may be about looking for faults, and show one thing after the other to choose from.
 _OF_EXAMPLES: tuple[_Rule, ...] = tuple(
-    rule for rule in (*_ALONE, *_TOGETHER) if rule not in (leftovers, repeats, silent)
+    rule for rule in (*_ALONE, *_TOGETHER) if rule not in (leftovers, repeats, silent, first_line, open_documents)
 )
 # A text with more has one fault many times over.
 MOST_FINDINGS = 5_000

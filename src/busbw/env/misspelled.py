@@ -230,6 +230,7 @@ def _candidates(name: str) -> Iterator[str]:
     if alike or _OF_SCRIPTS.fullmatch(name):
         return
     yield from known.with_words_moved(spelled)
+    yield from _last_letter(name)
     if not name.startswith(_COMPLETE) and known.has_words_of(spelled):
         # Such as RX for TX: of these readers not every name is known.
         return
@@ -238,6 +239,13 @@ def _candidates(name: str) -> Iterator[str]:
     for ending in ("_ENABLE", "_FILE"):
         if spelled + ending in variables():
             yield spelled + ending
+
+
+def _last_letter(name: str) -> Iterator[str]:
+    """Yield described variables that the name lacks the last letter of, and parameters of Open MPI without `MCA_`."""
+    yield from (name + letter for letter in "DS" if name + letter in variables())
+    if name.startswith("OMPI_") and f"OMPI_MCA_{name.removeprefix('OMPI_')}" in variables():
+        yield f"OMPI_MCA_{name.removeprefix('OMPI_')}"
 
 
 def _opposite(name: str) -> str | None:

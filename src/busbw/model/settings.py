@@ -437,7 +437,7 @@ class SettingsReading(Value, kw_only=True, frozen=True):
 
     file: str
     # environment, nccl.conf, shell, slurm, csh, dockerfile, apptainer, kubernetes, json, modulefile, systemd, python,
-    # toml, markdown.
+    # notebook, toml, markdown.
     language: str
     assignments: tuple[Assignment, ...] = ()
     launches: tuple[LaunchCommand, ...] = ()

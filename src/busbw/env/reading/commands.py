@@ -100,11 +100,13 @@ _OPTIONS_TEXT = re.compile(
 _OPTIONS_GIVEN = re.compile(rf"{_OPTIONS_TEXT.pattern}|(?:^|\s)--?mca[ \t]+[a-z]\w+[ \t]+\S")
 # An argument that is JSON with such a name, by itself or as the value of an option: Ray's `--runtime-env-json`.
 _JSON = re.compile(rf"(?:--?[A-Za-z][\w-]*=)?(?=\s*[\[{{][^=]*\"{FAMILY_NAME.pattern}\"\s*:)")
+_EXPORT = re.compile(rf"\s*export\s+{FAMILY_NAME.pattern}=")
+_EVALUATING = re.compile(r"\beval\s+\"?\$(?:[@*1]|\{[@*1]\})")
 _SET = re.compile(r"[A-Za-z_]\w*=")
 # Options of sudo that let the environment through, whole or by name.
 _KEEPING = {"-E", "--preserve-env"}
 # Options by which scripts that start containers are given variables for these.
-HANDING_ON = frozenset({"-e", "--env"})
+HANDING_ON = frozenset({"-e", "--env", "--environment", "--environment-variable"})
 # The names of variables have several words in capitals.
 _VARIABLE_SET = re.compile(r"[A-Z][A-Z0-9]*_[A-Z0-9_]+=")
 _TORCH_MODULES = {"torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch"}
@@ -156,6 +158,11 @@ def is_known(word: str) -> bool:
     return name in _KNOWN or name.startswith("python")
 
 
+def is_launcher(word: str) -> bool:
+    """Whether a word is a program that starts ranks or containers, by its last part."""
+    return word.rpartition("/")[2] in _LAUNCHERS
+
+
 def _wrapper(name: str) -> Callable[[list[Field], Context], int | None]:
     """Return the reader of a command that starts no ranks itself."""
     if name in _WRAPPERS:
@@ -173,8 +180,13 @@ def _unknown(fields: list[Field], context: Context) -> int | None:
         if at and (given_as := _JSON.match(field.text)):
             context.read("json", field.spelled.part(given_as.end()), context.inner(is_new=True))
         if at and at + 1 < len(fields) and _begins_command(field, fields[at - 1], fields[at + 1]):
-            return _go_on(fields[at:], context)
+            # What is given before it is for that command: `runai submit -e NAME=VALUE -- bash -c ...`.
+            number = _handed_on(fields[:at], context)
+            return _go_on(fields[at:], context if number is None else _within(context, number))
         if at and field.is_quoted and _COMMAND_LINE.match(field.text):
+            _read_script(field.spelled, context)
+        elif len(fields) == 2 and at and _EXPORT.match(field.text) and _EVALUATING.search(context.ledger.text):
+            # `run "export NAME=value"`, where run is a function that shows and evaluates its arguments.
             _read_script(field.spelled, context)
     given = [options for at, field in enumerate(fields) if at and (options := _of_mpirun(field, fields[at - 1]))]
     for options in given:

@@ -402,7 +402,8 @@ def export_list(value: Spelled, context: Context, number: int | None) -> tuple[l
             found.append(part.text)
             if setting is not None and not _may_be_name(part.text):
                 context.ledger.slip("comma_in_list", part.origin(0), part.text, name=setting)
-    is_all = any(word in {"ALL", "all"} for word in found) or HOLE in value.text
+    # Slurm looks at no capitals there: src/common/env.c, sbatch.c.
+    is_all = any(word.upper() == "ALL" for word in found) or HOLE in value.text
     return found, is_all or (not found and context.slurm_forwards_all)
 
 

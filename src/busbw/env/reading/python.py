@@ -29,8 +29,8 @@ _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 def read_python(piece: Spelled, context: Context) -> None:
     """Take down what a program puts into `os.environ` and other dictionaries whose names say that they are one.
 
-    That is items, `setdefault`, `update`, `|=`, `putenv`, `pop` and `del`, and dictionaries under a key of such a name;
-    and, of what it puts together from constants, the values, the commands and the settings.
+    That is items, `setdefault`, `update`, `|=`, `putenv`, `pop`, `del`, and `set` of Spack, and dictionaries under a
+    key of such a name; and, of what it puts together from constants, the values, the commands and the settings.
     """
     _Program(piece, context).read()
 
@@ -156,7 +156,7 @@ class _Program:
         """Read the call of a method whose name stands at `at`."""
         if not self._is(at + 1, "("):
             return
-        if method in {"setdefault", "putenv"}:
+        if method in {"setdefault", "putenv", "set"}:
             name, after = self._literal(at + 2)
             if name is not None and self._is(after, ","):
                 self._put(name, at + 2, after + 1)

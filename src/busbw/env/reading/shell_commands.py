@@ -325,6 +325,7 @@ _BY_NAME = (
 )
 _ENVIRONMENT_OF_CONTAINER = {"APPTAINER_ENVIRONMENT", "SINGULARITY_ENVIRONMENT"}
 _SCRIPT = re.compile(r"\s*#!.*\b(?:ba|z|k|da)?sh\b")
+_EXPORTING = re.compile(rf"^[ \t]*(?:export|setenv)[ \t]+{commands.FAMILY_NAME.pattern}[= \t]", re.MULTILINE)
 _CAT = re.compile(r"\s*(?:cat|tee)\s*>{0,2}\s*([^\s;|&<>]+)\s*")
 _ESCAPED = re.compile(r"\\([nt\\])")
 _LETTERS = {"n": "\n", "t": "\t", "\\": "\\"}
@@ -403,6 +404,9 @@ def read_written(target: str, text: Spelled, context: Context) -> None:
         context.read("shell", text, context.inner(target=target, is_new=True, exported_as="apptainer"))
         return
     language = language_of(target, text.text)
+    if language is None and _EXPORTING.search(text.text) is not None:
+        # A script that is put together line by line, whose name is in a variable.
+        language = "shell"
     if language is not None:
         context.read(language, text, context.inner(target=target, is_new=True))
 

@@ -14,6 +14,7 @@ from busbw.env.reading.context import Context, Ledger, Scope
 from busbw.env.reading.images import read_apptainer, read_dockerfile
 from busbw.env.reading.manifests import read_json, read_kubernetes
 from busbw.env.reading.modulefiles import read_modulefile
+from busbw.env.reading.notebooks import read_notebook
 from busbw.env.reading.python import read_python
 from busbw.env.reading.settings_files import (
     names_settings,
@@ -29,7 +30,14 @@ from busbw.model.settings import SettingsReading
 
 LARGEST_BYTES = 8 * 2**20
 # Manifests and modulefiles are read slower, and written by hand.
-_LARGEST = {"kubernetes": 2**20, "json": 2**20, "modulefile": 2**20, "markdown": 2**20, "python": 2**20}
+_LARGEST = {
+    "kubernetes": 2**20,
+    "json": 2**20,
+    "modulefile": 2**20,
+    "markdown": 2**20,
+    "python": 2**20,
+    "notebook": 2**22,
+}
 _READERS: dict[str, Callable[[Spelled, Context], None]] = {
     "environment": read_environment,
     "nccl.conf": read_nccl_conf,
@@ -43,6 +51,7 @@ _READERS: dict[str, Callable[[Spelled, Context], None]] = {
     "modulefile": read_modulefile,
     "systemd": read_systemd,
     "python": read_python,
+    "notebook": read_notebook,
     "toml": read_toml,
 }
 _MARKDOWN = "markdown"
@@ -90,6 +99,8 @@ def read(text: str, file: str, language: str | None = None) -> SettingsReading:
     if chosen in _OF_SHELLS and not is_script and not _acts(cleaned[:_FIRST], file):
         ledger.spoken(0, len(cleaned))
     context = Context(ledger=ledger, scope=Scope(), nested=_nested)
+    # A file of settings with quotes in it reads as a shell does; what takes it in exports what it has.
+    context.exports_all = chosen == "shell" and language_of(file, "") == "environment"
     _READERS[chosen](Spelled(cleaned), context)
     if chosen in {"shell", "slurm"} and not ledger.has_launches:
         _read_options(context)
@@ -139,7 +150,9 @@ def _read_options(context: Context) -> None:
 def _page(text: str, file: str) -> SettingsReading:
     """Return the reading of a page: each of its scripts is one by itself, at its place in the page."""
     parts: list[SettingsReading] = []
-    for block in islice(blocks(text) if _FENCED.search(text) else passages(text), _MOST_BLOCKS):
+    # In reStructuredText a line of tildes is under a title and opens no block.
+    is_fenced = _FENCED.search(text) is not None and PurePath(file).suffix.lower() != ".rst"
+    for block in islice(blocks(text) if is_fenced else passages(text), _MOST_BLOCKS):
         ledger = Ledger(file, block.masked)
         if block.is_spoken:
             ledger.spoken(0, len(block.masked))
@@ -198,11 +211,12 @@ _NOT_READ = {
     ".toml": "TOML", ".tf": "Terraform", ".tfvars": "Terraform", ".hcl": "HCL", ".ini": "an INI file",
     ".c": "C", ".cc": "C++", ".cpp": "C++", ".h": "C", ".hpp": "C++", ".cu": "CUDA", ".go": "Go",
     ".rs": "Rust", ".am": "a makefile", ".mk": "a makefile", ".ac": "an input of Autoconf", ".cmake": "CMake",
-    ".html": "HTML", ".xml": "XML", ".csv": "a table", ".ipynb": "a notebook",
+    ".html": "HTML", ".xml": "XML", ".csv": "a table",
 }  # fmt: skip
 _OF_TEMPLATES = {".in", ".j2", ".jinja", ".template", ".tmpl", ".tpl"}
 _BY_SUFFIX = {
     ".md": "markdown", ".markdown": "markdown", ".rst": "markdown", ".py": "python", ".pyw": "python",
+    ".eb": "python", ".ipynb": "notebook",
     ".json": "json", ".jsonc": "json", ".json5": "json", ".code-workspace": "json",
     ".csh": "csh", ".tcsh": "csh",
     ".service": "systemd", ".mount": "systemd", ".socket": "systemd", ".timer": "systemd",

@@ -16,6 +16,7 @@ from busbw.env.hca import (
     lists_alike,
     parse_devices,
 )
+from busbw.env.misspelled import letters_off
 from busbw.env.rules.situations import Situation, spans_nodes
 from busbw.env.rules.subject import SettingsSubject, place_of, place_of_value, report, setting_text, shown
 from busbw.facts.platforms import all_platforms
@@ -35,6 +36,8 @@ _FEW = 6
 _DRIVERS = ("mlx4", "mlx5")
 # What network interfaces are called, which NCCL_IB_HCA does not look at.
 _INTERFACES = ("eth", "en", "bond", "hsn")
+# As the kernel and Cray call interfaces; RDMA devices are mlx5_0, bnxt_re0, rocep1s0, ibp12s0, hfi1_0 and the like.
+_NO_RDMA = re.compile(r"(?:eth|ib|hsn|ipogif)\d+|(?:ens|eno)\d+\w*|enp\d+s\d+\w*|lo", re.ASCII)
 _HOST_NETWORK = re.compile(r"\s*hostNetwork:\s*[\"']?(?:true|\{\{)")
 
 
@@ -99,6 +102,10 @@ def _list(subject: SettingsSubject, each: Assignment, text: str) -> Iterator[Fin
     platform = subject.context.platform
     is_held = each.name == _HCA and platform is not None and bool(compute_nics(platform))
     held = platform if is_held and _has_devices_of_host(subject.reading) else None
+    interfaces = list(_interfaces(each, chosen)) if each.name == _HCA and held is None else []
+    if interfaces:
+        yield from interfaces
+        return
     against = list(_against(subject, each, text, chosen, held)) if each.name == _HCA else []
     reported = {found.code for found in against}
     problems = device_problems(chosen, each.name, subject.version)
@@ -119,6 +126,24 @@ def _list(subject: SettingsSubject, each: Assignment, text: str) -> Iterator[Fin
             )
     # A list that is wrong already need not be told what else it may take.
     yield from (found for found in against if not (problems and found.code == "ENV049"))
+
+
+def _interfaces(each: Assignment, chosen: DeviceList) -> Iterator[Finding]:
+    """Yield a list of RDMA devices that names network interfaces alone."""
+    names = [entry.name for entry in chosen.entries]
+    what = "is a network interface" if len(names) == 1 else "are network interfaces"
+    if names and not chosen.exclude and all(_NO_RDMA.fullmatch(name) for name in names):
+        yield report(
+            "ENV047",
+            at=place_of_value(each),
+            evidence=setting_text(each),
+            confidence="likely",
+            effect="no device matches, and NCCL goes over TCP sockets",
+            fix=f"NCCL_SOCKET_IFNAME for interfaces; {_HCA} for what `ibv_devices` lists",
+            source="NVIDIA/nccl, src/transport/net_ib.cc: names of ibv_get_device_list",
+            name=_HCA,
+            problem=f"{listed(names, _FEW)} {what}, and no RDMA device",
+        )
 
 
 def _against(
@@ -337,11 +362,68 @@ def startup(subject: SettingsSubject) -> Iterator[Finding]:
         if platform is not None and each.name == "UCX_NET_DEVICES" and each.value and not each.computed:
             yield from _devices(each, each.value, platform)
     for each in subject.reading.assignments:
+        if each.name in _WORDS_OF and each.value:
+            yield from _transports(each, each.value, *_WORDS_OF[each.name])
         if each.name in _WITHOUT_OPERATORS and (each.value or "").startswith("="):
             yield _operator(each, each.value or "")
     for situation in subject.situations:
         yield from _both(situation)
         yield from _at_home(subject, situation)
+
+
+# openucx/ucx at 9466d104: UCT_TL_DEFINE of src/uct, aliases of src/ucp/core/ucp_context.c, and those of older versions;
+# checked 2026-11-27.
+_TRANSPORTS = frozenset((
+    "all", "self", "tcp", "sysv", "posix", "mm", "sm", "shm", "cma", "knem", "xpmem", "ib", "rc", "rc_v", "rc_x",
+    "rc_verbs", "rc_mlx5", "ud", "ud_v", "ud_x", "ud_verbs", "ud_mlx5", "dc", "dc_x", "dc_mlx5", "srd", "gga",
+    "gga_mlx5", "cuda", "cuda_copy", "cuda_ipc", "gdr_copy", "rocm", "rocm_copy", "rocm_ipc", "rocm_gdr", "ze",
+    "ze_copy", "ze_ipc", "ze_gdr", "ugni", "ugni_rdma", "ugni_smsg", "ugni_udt", "gaudi", "gaudi_gdr", "rc_gda",
+    "rdmacm", "sockcm", "cm",
+))  # fmt: skip
+# Open MPI 3.1 to 5.0: opal/mca/btl, ompi/mca/pml.
+_BTL = frozenset(("self", "tcp", "vader", "sm", "openib", "smcuda", "uct", "ofi", "ugni", "usnic", "portals4", "rdma"))
+_PML = frozenset(("ucx", "ob1", "cm", "yalla", "mxm", "monitoring", "bfo", "v", "crcpw", "dr"))
+_WORDS_OF = {
+    "UCX_TLS": (_TRANSPORTS, "UCX", "transport", 4),
+    "OMPI_MCA_btl": (_BTL, "Open MPI", "btl", 4),
+    "OMPI_MCA_pml": (_PML, "Open MPI", "pml", 3),
+}
+
+
+def _transports(
+    each: Assignment, value: str, there_are: frozenset[str], maker: str, what: str, shortest: int
+) -> Iterator[Finding]:
+    """Yield transports of UCX and components of Open MPI that are a letter off from one that there is."""
+    divider = re.search(r"(?<=\w)[; |](?=\w)", value)
+    if divider is not None and "," not in value:
+        yield report(
+            "ENV047",
+            at=place_of_value(each),
+            evidence=setting_text(each),
+            effect=f"{maker} takes the whole for the name of one {what}, and has none",
+            fix=f'{each.name}="{re.sub("[; |]+", ",", value)}"',
+            source="openucx/ucx, src/ucs/config/parser.c" if maker == "UCX" else "Open MPI, ompi_info",
+            name=each.name,
+            problem=f"entries are separated by commas alone: {value!r} is one name",
+        )
+        return
+    for word in value.lstrip("^").split(","):
+        written = word.strip().lstrip("\\").partition(":")[0]
+        if not written.isidentifier() or len(written) < shortest or written in there_are or not written.isascii():
+            continue
+        near = sorted(known for known in there_are if letters_off(written.replace("-", "_"), known, 1) <= 1)
+        if near and len(near[0]) >= shortest:
+            yield report(
+                "ENV047",
+                at=place_of_value(each, value.find(word)),
+                evidence=setting_text(each),
+                confidence="likely",
+                effect=f"{maker} says that it is not available, and goes on with the others, if there are any",
+                fix=near[0],
+                source="openucx/ucx, src/ucp/core/ucp_context.c" if maker == "UCX" else "Open MPI, ompi_info",
+                name=each.name,
+                problem=f"{maker} has no {what} {written}; maybe: {near[0]}",
+            )
 
 
 def _operator(each: Assignment, value: str) -> Finding:

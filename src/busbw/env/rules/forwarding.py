@@ -72,11 +72,14 @@ def _passes_on_what_is_named(launch: LaunchCommand) -> bool:
 def _srun(situation: Situation, launch: LaunchCommand) -> Iterator[Finding]:
     if launch.kind != "srun" or launch.forwards_all is not False or launch.computed:
         return
-    lost = [
+    # A list of names without PATH leaves a program without what the script has loaded, whatever it is called.
+    has_list = bool(launch.forwards) and not {"NONE", "NIL", "PATH"} & {name.upper() for name in launch.forwards}
+    exported = [
         each
         for name, each in situation.settings.items()
-        if each.form in _EXPORTED and each.launch is None and name not in launch.forwards and _matters(name)
+        if each.form in _EXPORTED and each.launch is None and name not in launch.forwards
     ]
+    lost = [each for each in exported if _matters(each.name)] or (exported if has_list else [])
     if lost:
         yield report(
             "ENV103",

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 from busbw.env.misspelled import letters_off
 from busbw.env.reading.arguments import MPIRUN, PREFIXES
+from busbw.env.rules.situations import is_plain
 from busbw.env.rules.subject import SettingsSubject, place_of, place_of_value, report, setting_text, shown
 from busbw.model.finding import FilePlace, Finding
 from busbw.model.settings import LaunchCommand
@@ -48,9 +49,16 @@ _OF_PYXIS = (
 )  # fmt: skip
 _SLURM = frozenset((*_OF_SLURM, *_OF_PYXIS))
 # What the options are called in other batch systems.
-_ELSEWHERE = {"project": "account", "queue": "partition", "walltime": "time"}
+_ELSEWHERE = {"project": "account", "queue": "partition", "walltime": "time", "time-limit": "time"}
 _FEWEST_LETTERS = 6
-_DIRECTIVE = re.compile(r"\s*#SBATCH\s+--([\w-]+)")
+_DIRECTIVE = re.compile(r"\s*#SBATCH\s")
+_WORD = re.compile(r"\S+")
+_PARTS = re.compile(r"(--?|)([a-z][\w-]*)(?:=(.*))?", re.ASCII)
+_FEWEST_DASHED = 4
+_LONGEST = 1_000
+# Options that take a number and nothing else.
+_NUMBERS = {"ntasks", "ntasks-per-node", "cpus-per-task", "cpus-per-gpu", "gpus-per-task", "ntasks-per-socket"}
+_WITH_UNIT = re.compile(r"\d+(?!k$|m$)[A-Za-z]+", re.IGNORECASE)
 _STARTS_SLURM = {"srun", "sbatch", "salloc"}
 
 
@@ -63,10 +71,87 @@ def slurm_names(subject: SettingsSubject) -> Iterator[Finding]:
                 if word.startswith("--"):
                     yield from _slurm_name(place_of(launch), name, word)
     for number, line in enumerate(subject.reading.lines, start=1):
-        found = _DIRECTIVE.match(line)
-        if found is not None:
-            at = FilePlace(file=subject.reading.file, line=number, column=found.start(1) - 1)
-            yield from _slurm_name(at, "sbatch", f"--{found[1]}")
+        directive = _DIRECTIVE.match(line)
+        if line.startswith("#S"):
+            yield from _no_directive(subject.reading.file, number, line)
+        for found in _WORD.finditer(line[:_LONGEST], directive.end()) if directive is not None else ():
+            at = FilePlace(file=subject.reading.file, line=number, column=found.start() + 1)
+            if found[0].startswith("#"):
+                break
+            if found[0].startswith("--"):
+                yield from _slurm_name(at, "sbatch", found[0])
+            yield from _as_written(at, found, line)
+
+
+_LIKE_DIRECTIVE = re.compile(r"#(?P<word>S[A-Z]{4,6})\s+--?[a-z]|#SBATCH\s*(?P<dash>[\u2013\u2014])")
+
+
+def _no_directive(file: str, number: int, line: str) -> Iterator[Finding]:
+    """Yield a remark that was to be a directive: the word is a letter off, or the dash is one of a word processor."""
+    found = _LIKE_DIRECTIVE.match(line)
+    if found is None or (found["word"] is not None and letters_off(found["word"], "SBATCH", 1) != 1):
+        return
+    if found["dash"] is not None:
+        yield report(
+            "ENV006",
+            at=FilePlace(file=file, line=number, column=found.start("dash") + 1),
+            evidence=line[:60],
+            effect="sbatch ends with an error, or does not see the option",
+            fix="two plain dashes",
+            written=shown(found["dash"]),
+        )
+        return
+    yield report(
+        "ENV110",
+        at=FilePlace(file=file, line=number, column=1),
+        evidence=line[:60],
+        effect="the line is a remark, and the job runs without what it asks for",
+        fix="#SBATCH",
+        launcher="sbatch",
+        option=f"#{found['word']}",
+        meant="#SBATCH",
+    )
+
+
+def _as_written(at: FilePlace, found: re.Match[str], line: str) -> Iterator[Finding]:
+    """Yield an option in a directive without its dashes, with a blank before `=`, or with a word for a number."""
+    written, behind = found[0], line[found.end() :].split()
+    parts = _PARTS.fullmatch(written)
+    if parts is None:
+        return
+    dashes, name, value = parts.groups()
+    is_first = line[: found.start()].split() == ["#SBATCH"]
+    if len(name) >= _FEWEST_DASHED and name in _SLURM and (dashes == "-" or (not dashes and is_first)):
+        yield report(
+            "ENV110",
+            at=at,
+            evidence=written[:60],
+            effect="sbatch ends with an error, or takes it for another option",
+            fix=f"--{name}",
+            launcher="sbatch",
+            option=f"{dashes}{name}",
+            meant=f"--{name}",
+        )
+    elif dashes == "--" and ((value is None and behind[:1] == ["="]) or (value or "").startswith("=")):
+        yield report(
+            "ENV111",
+            at=at,
+            evidence=line.strip()[:80],
+            effect="sbatch ends with an error",
+            fix=f"--{name}={(value or '=').lstrip('=') or (behind[1] if len(behind) > 1 else '...')}",
+            option=f"--{name}",
+            value=value or "=",
+        )
+    elif dashes == "--" and name in _NUMBERS and value is not None and _WITH_UNIT.fullmatch(value):
+        yield report(
+            "ENV111",
+            at=at,
+            evidence=written[:60],
+            effect="sbatch ends with an error: it is a number",
+            fix=f"--{name}={re.match(r'[0-9]+', value)[0]}",  # type: ignore[index]
+            option=f"--{name}",
+            value=shown(value),
+        )
 
 
 def _slurm_name(at: FilePlace, launcher: str, word: str) -> Iterator[Finding]:
@@ -75,6 +160,9 @@ def _slurm_name(at: FilePlace, launcher: str, word: str) -> Iterator[Finding]:
     if not name or not name.isascii() or any(each.startswith(name) for each in _SLURM) or "$" in name:
         return
     meant = _ELSEWHERE.get(name)
+    before, colon, _ = name.partition(":")
+    if colon and before in _SLURM:
+        meant = f"{before}="
     if meant is None and name.replace("_", "-") in _SLURM:
         meant = name.replace("_", "-")
     if meant is None and len(name) >= _FEWEST_LETTERS:
@@ -98,7 +186,7 @@ def _slurm_name(at: FilePlace, launcher: str, word: str) -> Iterator[Finding]:
 _NEEDING = frozenset((
     "--hostfile", "-hostfile", "--machinefile", "-machinefile", "--host", "-host", "-H", "-np", "--np",
     "--npernode", "-npernode", "--map-by", "-map-by", "--bind-to", "-bind-to", "--rank-by", "-rank-by", "-x",
-    "--rankfile", "-rankfile", "-ppn", "--ppn", "-perhost", "-genv", "-env",
+    "--rankfile", "-rankfile", "-ppn", "--ppn", "-perhost", "-genv", "-env", "--mca", "-mca",
 ))  # fmt: skip
 _GLUED = re.compile(r".*[^\s,;=^-](?P<option>--?(?:genv|genvlist|env|mca|np|hostfile|bind-to|map-by))")
 
@@ -165,15 +253,23 @@ _STARTING = re.compile(
 )
 
 
+_PYTHON = re.compile(r"(?:.*/)?python[\d.]*")
+_LAUNCHES = re.compile(r"(?:.*/)?\w*(?:run|exec|launch)\w*(?:\.py)?")
+
+
 def behind_program(subject: SettingsSubject) -> Iterator[Finding]:
     """Yield options of a launcher that are given to the program."""
     for launch in subject.reading.launches:
         if not launch.argv[launch.program :] or launch.program is None or launch.kind not in ("mpirun", "srun"):
             continue
         program, *given = launch.argv[launch.program :]
-        if _STARTING.fullmatch(program) or program in PREFIXES or program.startswith("-"):
+        if program in PREFIXES or program.startswith("-"):
             continue
-        option = _option_of(launch.kind, given)
+        if _STARTING.fullmatch(program) is not None and _PYTHON.fullmatch(program) is None:
+            continue
+        # A program of Python may hand other options on; variables of the interconnect it is not given so.
+        own = _only_variables(given) if _PYTHON.fullmatch(program) else given
+        option = _option_of(launch.kind, own)
         if option is not None:
             yield report(
                 "ENV113",
@@ -185,6 +281,13 @@ def behind_program(subject: SettingsSubject) -> Iterator[Finding]:
                 option=option,
                 program=program,
             )
+
+
+def _only_variables(given: list[str]) -> list[str]:
+    """Return `-x NAME=VALUE` of the interconnect among the arguments of a program that starts nothing itself."""
+    if any(_LAUNCHES.fullmatch(word) for word in given):
+        return []
+    return [each for pair in pairwise(given) if pair[0] == "-x" and _PASSED.fullmatch(pair[1]) for each in pair]
 
 
 def _option_of(kind: str, given: list[str]) -> str | None:
@@ -206,10 +309,24 @@ _TYPES = frozenset((
 ))  # fmt: skip
 
 
+# Options of srun whose value may be a word of its own.
+_TWO_WORDS = {"--mpi", "--cpu-bind", "--cpu_bind", "--gpu-bind", "--mem-bind", "--distribution", "-m"}
+
+
+def with_values(launch: LaunchCommand) -> Iterator[str]:
+    """Yield the options of a launch, `--mpi pmix` as `--mpi=pmix`."""
+    own = launch.argv[1 : launch.program]
+    for at, word in enumerate(own):
+        if word in _TWO_WORDS and at + 1 < len(own):
+            yield f"{word}={own[at + 1]}"
+        else:
+            yield word
+
+
 def mpi_types(subject: SettingsSubject) -> Iterator[Finding]:
     """Yield `--mpi` of srun with a type that is near one that there is."""
     for launch in subject.reading.launches:
-        for word in launch.argv[1 : launch.program] if launch.kind == "srun" else ():
+        for word in with_values(launch) if launch.kind == "srun" else ():
             written = word.removeprefix("--mpi=")
             if (
                 written == word
@@ -259,9 +376,147 @@ def other_passed(subject: SettingsSubject) -> Iterator[Finding]:
                 )
 
 
+# Long options of torchrun (pytorch/pytorch at 010929fd, torch/distributed/run.py) and deepspeed (deepspeedai/DeepSpeed
+# at 2d991ba3, deepspeed/launcher/runner.py), with underscores; checked 2026-11-27. A beginning of one is taken too.
+_OF_TORCH = {
+    "torchrun": (
+        "nnodes", "nproc_per_node", "rdzv_backend", "rdzv_endpoint", "rdzv_id", "rdzv_conf", "standalone",
+        "max_restarts", "monitor_interval", "start_method", "event_log_handler", "role", "module", "no_python",
+        "run_path", "log_dir", "redirects", "tee", "local_ranks_filter", "node_rank", "master_addr", "master_port",
+        "local_addr", "logs_specs", "numa_binding", "signals_to_handle", "use_env", "help",
+    ),
+    "deepspeed": (
+        "hostfile", "include", "exclude", "num_nodes", "min_elastic_nodes", "max_elastic_nodes", "num_gpus",
+        "num_accelerators", "master_port", "master_addr", "node_rank", "launcher", "launcher_args", "module",
+        "no_python", "no_local_rank", "no_ssh", "no_ssh_check", "force_multi", "save_pid",
+        "enable_each_rank_log", "autotuning", "elastic_training", "bind_cores_to_rank", "bind_core_list", "ssh_port",
+        "venv_script", "comment", "account", "help",
+    ),
+}  # fmt: skip
+_FEWEST_OF_TORCH = 5
+
+
+def torch_names(subject: SettingsSubject) -> Iterator[Finding]:
+    """Yield options of torchrun and deepspeed that are a letter off."""
+    for launch in subject.reading.launches:
+        launcher = launch.argv[0].rpartition("/")[2] if launch.argv else ""
+        known = _OF_TORCH.get(launcher, ())
+        for word in launch.argv[1:] if known else ():
+            if word in ("-m", "--module", "--") or (not word.startswith("-") and word.endswith(".py")):
+                # What follows is for the program.
+                break
+            name = word.partition("=")[0].removeprefix("--").replace("-", "_")
+            if not word.startswith("--") or len(name) < _FEWEST_OF_TORCH or not name.isidentifier():
+                continue
+            near = [each for each in known if letters_off(name, each, 1) <= 1]
+            if near and not any(each.startswith(name) for each in known):
+                meant = f"--{near[0]}".replace("_", "-" if launcher == "torchrun" else "_")
+                yield report(
+                    "ENV110",
+                    at=place_of(launch),
+                    evidence=word[:60],
+                    effect=f"{launcher} ends with an error",
+                    fix=meant,
+                    launcher=launcher,
+                    option=word.partition("=")[0],
+                    meant=meant,
+                )
+
+
+# What network interfaces and NICs are called, and no program.
+_COMPONENTS = {"self", "tcp", "vader", "sm", "openib", "ucx", "ob1", "smcuda", "uct", "ofi"}
+_DEVICE = re.compile(
+    r"lo|(?:docker|eth|ib|hsn|bond|virbr|ipogif)\d+|(?:ens|enp|eno)\d\w*|mlx[45]_\d+(?::\d)?", re.ASCII
+)
+
+
+def named_as_devices(subject: SettingsSubject) -> Iterator[Finding]:
+    """Yield launches whose program is called as a NIC or is a setting: a list of an option that ends at a blank."""
+    for launch in subject.reading.launches:
+        if launch.kind not in ("mpirun", "srun") or launch.program is None or launch.program >= len(launch.argv):
+            continue
+        program = launch.argv[launch.program]
+        before_options = launch.argv[launch.program - 3] if launch.program > 3 else ""
+        is_component = before_options in ("--mca", "-mca") and program in _COMPONENTS
+        is_setting = program.startswith("=") or ("=" in program and _PASSED.fullmatch(program) is not None)
+        if _DEVICE.fullmatch(program) is not None or is_setting or is_component:
+            before = launch.argv[launch.program - 1]
+            yield report(
+                "ENV125",
+                at=place_of(launch),
+                evidence=" ".join(launch.argv[max(0, launch.program - 2) :])[:80],
+                effect="the launcher looks for a program of that name",
+                fix=f"{before},{program}, if both belong to one list: without a blank",
+                program=shown(program),
+            )
+
+
+_COLON = re.compile(r"(?P<name>(?:NCCL|UCX|FI|RCCL|SHARP)_[A-Z0-9_]+)(?P<sign>:(?!=)|,(?=[A-Z]+_)).+")
+
+
+def colons(subject: SettingsSubject) -> Iterator[Finding]:
+    """Yield `-x NAME:VALUE` and `-x NAME,NAME` of mpirun, which pass on a variable of that whole name."""
+    for launch in subject.reading.launches:
+        for each in launch.forwards if launch.kind == "mpirun" else ():
+            found = _COLON.fullmatch(each)
+            if found is not None:
+                yield report(
+                    "ENV128",
+                    at=place_of(launch),
+                    evidence=each[:60],
+                    effect="there is no variable of that name to pass on",
+                    fix=f"-x {each.replace(':', '=', 1)}"
+                    if found["sign"] == ":"
+                    else f"-x {each.replace(',', ' -x ')}",
+                    name=found["name"],
+                    reason="a colon stands for the equals sign" if found["sign"] == ":" else "-x takes one name",
+                )
+
+
+_TORCH = {"torchrun", "deepspeed", "accelerate"}
+
+
+def taken_for_variables(subject: SettingsSubject) -> Iterator[Finding]:
+    """Yield `-x NAME` of Open MPI's mpirun given to a launcher that has no such option, or another one by that name."""
+    for launch in subject.reading.launches:
+        launcher = launch.argv[0].rpartition("/")[2] if launch.argv else ""
+        if launch.kind != "srun" and (launch.kind != "torchrun" or launch.family not in _TORCH):
+            continue
+        # What it takes for the program is the variable itself.
+        own = launch.argv[: (launch.program if launch.program is not None else len(launch.argv)) + 1]
+        given = next((value for word, value in pairwise(own) if word == "-x" and _PASSED.fullmatch(value)), None)
+        if given is not None:
+            yield report(
+                "ENV110",
+                at=place_of(launch),
+                evidence=f"-x {given}"[:60],
+                effect="srun takes it for a node to leave out"
+                if launch.kind == "srun"
+                else f"{launcher} ends with an error",
+                fix=f"export {given} before it" if "=" in given else "leave it out: the environment is passed on",
+                launcher=launcher,
+                option="-x for variables",
+                meant="`export` before it",
+            )
+
+
 _WAIT = re.compile(r"\s*wait\s*;?\s*(?:#.*)?")
 _BACKGROUND = re.compile(r"(?<![&>|<\\])&(?![&>\d])|\bcoproc\b|\bparallel\b")
 _REMARK = re.compile(r"(?:^|\s)#.*")
+
+
+def _follow(lines: tuple[str, ...], one: LaunchCommand, other: LaunchCommand) -> bool:
+    """Whether nothing but empty lines and remarks stands between two launches on the same way through a script."""
+    return one.arms == other.arms and _is_empty_to(lines, one, other.line)
+
+
+def _is_empty_to(lines: tuple[str, ...], launch: LaunchCommand, line: int) -> bool:
+    """Whether nothing but empty lines and remarks stands between a launch and a line behind it."""
+    at = launch.line
+    while at < line and lines[at - 1].rstrip().endswith("\\"):
+        at += 1
+    between = (each.strip() for each in lines[at : line - 1])
+    return not any(each and not each.startswith("#") for each in between)
 
 
 def waits(subject: SettingsSubject) -> Iterator[Finding]:
@@ -273,8 +528,14 @@ def waits(subject: SettingsSubject) -> Iterator[Finding]:
     started = [
         each for each in reading.launches if at is not None and each.line < at and each.kind in ("srun", "mpirun")
     ]
-    own = {each.line for each in started if each.within is None}
-    if at is None or len(own) < 2 or any(_BACKGROUND.search(_REMARK.sub("", line)) for line in reading.lines):
+    # What only puts files there is to be done before the next, and what has another command in between, or stands on
+    # another way through the script, is not meant to run beside it.
+    ranks = [each for each in started if each.within is None and not is_plain(each)]
+    beside = [pair for pair in pairwise(ranks) if _follow(reading.lines, *pair)]
+    if at is None or not beside or beside[-1][1] is not ranks[-1] or not _is_empty_to(reading.lines, ranks[-1], at):
+        return
+    own = {each.line for pair in beside for each in pair}
+    if any(_BACKGROUND.search(_REMARK.sub("", line)) for line in reading.lines):
         return
     yield report(
         "ENV117",

@@ -135,7 +135,8 @@ def _document(reading: SettingsReading, first: int, end: int, outside: set[str])
     inside: set[str] = set()
     for number in range(first, end):
         line = reading.lines[number]
-        for found in _REPLACED.finditer(line):
+        # What a remark of the written file says is nobody's loss.
+        for found in _REPLACED.finditer(line) if not line.lstrip().startswith("#") else ():
             name = found[1] or found[2]
             if name in inside - outside and _EVERYWHERE.fullmatch(name) is None:
                 yield report(
@@ -148,7 +149,10 @@ def _document(reading: SettingsReading, first: int, end: int, outside: set[str])
                 )
                 return
         held = _SET.match(line.replace("export ", "", 1))
-        if held is not None:
+        if held is not None and re.search(rf"(?<!\\)\$\{{?{held['name']}\b", held["value"]):
+            # `NAME="${NAME}"` gives the file what the script that writes it has.
+            outside.add(held["name"])
+        elif held is not None:
             inside.add(held["name"])
 
 

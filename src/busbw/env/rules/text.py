@@ -449,6 +449,9 @@ def repeats(subject: SettingsSubject) -> Iterator[Finding]:
         variable = known(each.name)
         if variable is None or variable.owner in OF_BUILDING or each.form in ("shell", "manifest"):
             continue
+        if variable.choices and first.value.lower() == each.value.lower():
+            # Words whose readers look at no capitals.
+            continue
         yield _twice(first, each)
 
 

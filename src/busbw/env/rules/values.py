@@ -376,7 +376,7 @@ def _elsewhere(each: Assignment, mistake: Misspelling) -> Finding:
         fix=f"{mistake.intended[0]}={each.written}" if mistake.intended and mistake.intended[0] != each.name else None,
         source=mistake.source,
         name=each.name,
-        reader=f"{', '.join(mistake.intended)} is read by a {by}" if mistake.intended else f"a {by} reads it",
+        reader=f"{', '.join(mistake.intended)} is read by a {by}" if mistake.intended else f"at most a {by} reads it",
     )
 
 
