@@ -16,6 +16,7 @@ from busbw.logs.causes import (
 )
 from busbw.logs.first_error import FirstError, first_error, followers
 from busbw.logs.network_rules import NEVER_MADE, STORE, unreachable_finding
+from busbw.logs.reasons import reason_at_end, reason_beside, reasons_near, what_would_tell
 from busbw.logs.troubles import TroubleEvent
 from busbw.model.finding import Finding
 
@@ -35,6 +36,9 @@ _SAY_WHERE = frozenset({"watchdog-stuck", "mpi-not-started"})
 def failure_findings(case: JobLogs) -> Iterator[Finding]:
     """Yield why a job failed or hangs."""
     first = first_error(case)
+    first = reason_beside(case, first) or first
+    if first is None and not case.state.processes and all(event.role in {"notice", "aside"} for event in case.events):
+        first = reason_at_end(case)
     timeouts = [event for event in case.events if event.role == "timeout"]
     if first is not None:
         yield _first(case, first)
@@ -88,6 +92,10 @@ def _first(case: JobLogs, first: FirstError) -> Finding:
         fix = "; ".join(f"({number}) {each.fix}" for number, each in enumerate(causes, 1) if each.fix)
     if event.pattern is not None and event.pattern.id == "driver-too-old":
         words_on += versions_of_cuda(case)
+    near = reasons_near(case, event)
+    if near:
+        words_on.append("beside it stands what may be the reason: " + "; ".join(each.what for each in near))
+        fix = f"{fix}; for what stands beside it: {'; '.join(each.fix(is_amd=False) or '' for each in near)}"
     for found in (provider_words(case, event), buffer_words(case, event)):
         if found is not None:
             words_on.append(found[0])
@@ -148,7 +156,7 @@ def _silent(case: JobLogs) -> Finding | None:
 def _unexplained(case: JobLogs, reports: list[TroubleEvent]) -> Finding:
     first = min(reports, key=lambda event: (event.source, event.line))
     mostly = result_causes(reports)
-    again = "run again with NCCL_DEBUG=INFO, and look at what the program itself printed before this line"
+    again = f"run again with {what_would_tell(reports)}, and look at what the program itself printed before this line"
     return finding(
         "LOG036",
         evidence=f"{words(case.who(first)) or 'a launcher or a program'}: {first.text}"
