@@ -72,11 +72,12 @@ def _compiled(words: str) -> re.Pattern[str]:
 @cache
 def _pattern(predicate: Predicate, kind: SubjectKind | None) -> LogPattern:
     more = next((each for each in predicate.of if each.kind == kind), None)
+    says = predicate.says if kind is not None else predicate.says.removesuffix(": {subject}")
     return LogPattern(
         id=f"says-{predicate.id}",
         regex=predicate.words,
         role="origin",
-        what=f"{predicate.says}, in the words of {{program}}: {{text}}",
+        what=f"{says}, in the words of {{program}}: {{text}}",
         cause=more.cause if more is not None else predicate.cause,
         fix=more.fix if more is not None else predicate.fix,
         source=WORDS,

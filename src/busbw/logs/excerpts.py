@@ -43,10 +43,11 @@ class Excerpts:
     _tail: deque[Excerpt] = field(default_factory=deque)
     _tail_bytes: int = 0
 
-    def feed(self, block: bytes, line: int, news: list[int]) -> None:
+    def feed(self, block: bytes, line: int, following: int, news: list[int]) -> None:
         """Keep what is wanted of a block.
 
-        `line`: the number of its first line; `news`: where in it lines of trouble are that are new in kind.
+        `line`: the number of its first line, `following`: of the line after it; `news`: where in it lines of
+        trouble are that are new in kind.
         """
         if not block or self._bytes >= _MOST_BYTES:
             return
@@ -55,7 +56,9 @@ class Excerpts:
             self._head_bytes += len(self._head[-1].text)
         for at in news[: _MOST_WINDOWS - len(self._windows)]:
             self._windows.append(self._cut(block, line, at - _BEFORE, at + _AFTER))
-        self._tail.append(self._cut(block, line, len(block) - _TAIL, len(block)))
+        start = block.rfind(b"\n", 0, len(block) - _TAIL) + 1 if len(block) > _TAIL else 0
+        end = block[start:]
+        self._tail.append(Excerpt(self._source, following - end.count(b"\n") if start else line, end))
         self._tail_bytes += len(self._tail[-1].text)
         while self._tail_bytes - len(self._tail[0].text) >= _TAIL:
             self._tail_bytes -= len(self._tail.popleft().text)

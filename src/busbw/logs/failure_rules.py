@@ -16,7 +16,7 @@ from busbw.logs.causes import (
 )
 from busbw.logs.first_error import FirstError, first_error, followers
 from busbw.logs.network_rules import NEVER_MADE, STORE, unreachable_finding
-from busbw.logs.reasons import reason_at_end, reason_beside, reasons_near, what_would_tell
+from busbw.logs.reasons import is_got_over, reason_at_end, reason_beside, reasons_near, what_would_tell
 from busbw.logs.troubles import TroubleEvent
 from busbw.model.finding import Finding
 
@@ -40,6 +40,9 @@ def failure_findings(case: JobLogs) -> Iterator[Finding]:
     if first is None and not case.state.processes and all(event.role in {"notice", "aside"} for event in case.events):
         first = reason_at_end(case)
     timeouts = [event for event in case.events if event.role == "timeout"]
+    if first is not None and not timeouts and is_got_over(case, first):
+        yield _got_over(case, first)
+        first = None
     if first is not None:
         yield _first(case, first)
     silent = _silent(case) if first is None else None
@@ -106,6 +109,18 @@ def _first(case: JobLogs, first: FirstError) -> Finding:
         fix=fix,
         place=case.place_of(event),
         confidence=first.confidence,
+        what=what,
+    )
+
+
+def _got_over(case: JobLogs, first: FirstError) -> Finding:
+    what, fix = what_happened(case, first.event)
+    return finding(
+        "LOG047",
+        evidence=first.event.text,
+        fix=f"nothing, where the result is as it should be; else: {fix}",
+        place=case.place_of(first.event),
+        confidence="likely",
         what=what,
     )
 

@@ -30,7 +30,7 @@ _UNCAUGHT = re.compile(r"\[rank\d{1,7}\]: (?=[\w.]{1,80}(?:Error|Exception)(?::|
 # Programs that people try MPI with: `Hello world from n1 running process 0 of 1`.
 # The line itself says that the program goes on.
 HARMLESS = re.compile(
-    r"\bignor(?:ed|ing)\b|at some point|\b(?:xcgroup_\w{1,30}|(?:task|jobacct_gather)/cgroup):|"
+    r"^INFO: |\bignor(?:ed|ing)\b|at some point|\b(?:xcgroup_\w{1,30}|(?:task|jobacct_gather)/cgroup):|"
     r"\b[Nn]on-fatal\b|warning only|gds_ds12_lock|could not remove|will retry|"
     r"retrying in|going to \S+ instead"
 )
@@ -136,7 +136,7 @@ class LogReader:
             known = len(self.troubles.events)
             self._take(self.sieve.feed(block[start : start + _PART_BYTES]))
             news += [start] if len(self.troubles.events) > known else []
-        self.excerpts.feed(block, first, news)
+        self.excerpts.feed(block, first, self.sieve.lines - sum(self.lengths) + 1, news)
         for box in self._boxes.feed(block):
             if not self.troubles.holds(self.sources, box.lines):
                 self._message(box)

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 
 from busbw.facts.failure_words import WORDS
 from busbw.logs.case import JobLogs
-from busbw.logs.excerpts import lines_of
+from busbw.logs.excerpts import Excerpt, lines_of
 from busbw.logs.first_error import FirstError
 from busbw.logs.statements import JobWords, Statement, going_on, words_in
 from busbw.logs.troubles import TroubleEvent
@@ -40,7 +41,7 @@ def reason_beside(case: JobLogs, first: FirstError | None) -> FirstError | None:
     failing = _failing(case) if first is None else [first.event]
     if not failing:
         return None
-    words = words_in(lines_of(case.excerpts))
+    words = _words(case.excerpts)
     first_at: dict[int, int] = {}
     last_at: dict[int, int] = {}
     for event in failing:
@@ -57,7 +58,7 @@ def reason_beside(case: JobLogs, first: FirstError | None) -> FirstError | None:
 
 def reason_at_end(case: JobLogs) -> FirstError | None:
     """Return the reason that the last lines of a log give of which nothing else is known."""
-    words = words_in(lines_of(case.excerpts))
+    words = _words(case.excerpts)
 
     def is_last(statement: Statement) -> bool:
         if case.lengths[statement.source] - statement.line > _FROM_END or len(statement.text) > _LONGEST_AT_END:
@@ -70,17 +71,31 @@ def reason_at_end(case: JobLogs) -> FirstError | None:
     return _chosen(case, words, is_last, {})
 
 
+def is_got_over(case: JobLogs, first: FirstError) -> bool:
+    """Whether work went on after the first error, and nothing tells that anything ended badly."""
+    event = first.event
+    if event.process is not None or event.role != "origin" or event.fatal or _failing(case):
+        return False
+    words = _words(case.excerpts)
+    last = max(event.line, event.last)
+    return words.worked.get(event.source, 0) > last >= words.ended.get(event.source, 0)
+
+
 def reasons_near(case: JobLogs, first: TroubleEvent) -> tuple[TroubleEvent, ...]:
     """Return what lines close to a known one say in words of their own, where the known one is no such line itself."""
     if first.pattern is None or first.pattern.source == WORDS or _says_little(first):
         return ()
     known = {(event.source, event.line) for event in case.events}
+    beside = (
+        (source, number, text)
+        for source, number, text in lines_of(case.excerpts)
+        if source == first.source and -_JUST_BEFORE <= number - first.line <= 2 * _JUST_AFTER
+    )
     near = [
         each
-        for each in words_in(lines_of(case.excerpts)).statements
+        for each in words_in(beside).statements
         if each.weight >= _PLAIN
-        and each.source == first.source
-        and -_JUST_BEFORE <= each.line - first.line <= _JUST_AFTER
+        and each.line - first.line <= _JUST_AFTER
         and ((each.source, each.line) not in known or (each.line == first.line and _UNKNOWN in first.what))
     ]
     near.sort(key=lambda each: -each.weight)
@@ -104,6 +119,11 @@ def what_would_tell(events: Iterable[TroubleEvent]) -> str:
     text = "\n".join(event.text for event in events)
     louder = [setting for words, setting in _LOUDER if re.search(words, text) is not None]
     return " and ".join(["NCCL_DEBUG=INFO", *louder[:_MOST_OTHERS]])
+
+
+@lru_cache(maxsize=1)
+def _words(excerpts: tuple[Excerpt, ...]) -> JobWords:
+    return words_in(lines_of(excerpts))
 
 
 def _says_little(event: TroubleEvent) -> bool:
@@ -174,7 +194,7 @@ def _unlike(found: list[Statement]) -> Iterator[Statement]:
 
 def _event(statement: Statement) -> TroubleEvent:
     groups = {
-        "subject": statement.subject or "see its words",
+        "subject": statement.subject or "",
         "program": statement.program,
         "text": statement.text[:_QUOTED],
     }

@@ -93,10 +93,12 @@ _NO_STATEMENT = re.compile(
 # Work goes on, or went well.
 _WORKED = re.compile(
     r"\b(?:epoch|step|iter(?:ation)?|global_step|batch|timestep|cycle)s?\b[\s:=\[#]{1,4}\d|"
-    r"\bloss\b[\s:=]{1,3}\d|it/s\b|"
-    r"samples/s|tokens/s|ns/day|\d{1,3}%\||\btime step\b|\ball tests passed|completed successfully|"
-    r"finished successfully|\b(?:job|training) (?:done|finished|completed)|normal termination|"
-    r"avg bus bandwidth|\bpassed\b",
+    r"\bloss'?[\s:=]{1,3}\d|it/s\b|samples/s|tokens/s|ns/day|\d{1,3}%\||\btime step\b|\ball tests passed|"
+    r"(?:completed|finished|terminated) (?:successfully|normally)|without errors?\b|normal termination|"
+    r"\b(?:job|training|run|simulation) (?:is )?(?:done|finished|completed?)|avg bus bandwidth|\bpassed\b|"
+    r"\bhello\b.{1,60}\b(?:rank|process\w*|task) ?\d|^\W{0,4}performance:|\btotal (?:run|wall|elapsed|cpu)? ?time\b|"
+    r"\btime elapsed\b|\belapsed time\b|\bgflop/?s\b|\baccuracy\b|train_runtime|"
+    r"^\s*\d[\d.]{0,15}(?:\s{1,30}[\d.][\d.eE+-]{0,15}){1,12}\s*$",
     re.IGNORECASE | re.ASCII,
 )
 _ENDED = re.compile(
@@ -123,6 +125,10 @@ _SPEAKERS = tuple(
     )
 )
 _NO_SPEAKER = frozenset({"error", "fatal", "warning", "abort", "critical", "note", "line", "failed", "panic"})
+
+
+# In what lines of one form differ.
+_VARIES = re.compile(r"\d[\da-f]*", re.ASCII)
 
 
 class Statement(NamedTuple):
@@ -174,17 +180,21 @@ def words_in(lines: Iterable[tuple[int, int, str]]) -> JobWords:
     statements: list[Statement] = []
     worked: dict[int, int] = {}
     ended: dict[int, int] = {}
-    seen: set[str] = set()
     boxes = _boxes(every)
+    shapes: dict[str, dict[int, int] | None] = {}
     for at, (source, number, _tag, text) in enumerate(every):
-        if _WORKED.search(text) is not None:
-            worked[source] = number
-        elif _ENDED.search(text) is not None:
-            ended[source] = number
-        shape = re.sub(r"\d+", "#", text)
-        if shape in seen or _STEMS.search(text) is None or _NO_STATEMENT.match(text) is not None:
+        shape = _VARIES.sub("#", text)
+        if shape in shapes:
+            last = shapes[shape]
+            if last is not None:
+                last[source] = number
             continue
-        seen.add(shape)
+        last = worked if _WORKED.search(text) is not None else ended if _ENDED.search(text) is not None else None
+        shapes[shape] = last
+        if last is not None:
+            last[source] = number
+        if _STEMS.search(text) is None or _NO_STATEMENT.match(text) is not None:
+            continue
         if at and every[at - 1][3].lstrip().startswith('File "'):
             continue
         found = _statement(every, at)
@@ -211,16 +221,13 @@ def _boxes(every: list[_Line]) -> dict[int, range]:
 def _statement(every: list[_Line], at: int) -> Statement | None:
     source, number, tag, first = every[at]
     text, used = _sentence(every, at)
-    if (
-        HARMLESS.search(text) is not None
-        or _OUTCOME.search(text) is not None
-        or _GOT_OVER.search(text) is not None
-        or _QUIET.search(first) is not None
-    ):
+    if any(regex.search(text) is not None for regex in (HARMLESS, _GOT_OVER)) or _QUIET.search(first) is not None:
         return None
+    # What stands behind how something ended may be why.
+    behind = max((match.end() for match in _OUTCOME.finditer(text)), default=0)
     for predicate in predicates():
         match = predicate.regex().search(text)
-        if match is None or match.start() >= len(first.strip()) + 1:
+        if match is None or not behind <= match.start() <= len(first.strip()):
             continue
         kind, subject = subject_of(text, match, predicate)
         if kind is None and not predicate.plain:
