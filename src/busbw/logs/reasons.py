@@ -18,6 +18,10 @@ _AFTER = 15
 # From the end, where nothing known tells of a failure.
 _FROM_END = 60
 _LONGEST_AT_END = 400
+# A log of so few lines is mostly what somebody cut out of one because it tells of an error.
+_SHORT = 20
+# Marks of a page of text, which no log has.
+_PROSE = re.compile(r"`[^`']{1,80}`|\]\(|\*\*\w")
 _LEAST = 2
 # A line that says so by itself and of what.
 _PLAIN = 3
@@ -61,11 +65,14 @@ def reason_at_end(case: JobLogs) -> FirstError | None:
     words = _words(case.excerpts)
 
     def is_last(statement: Statement) -> bool:
-        if case.lengths[statement.source] - statement.line > _FROM_END or len(statement.text) > _LONGEST_AT_END:
+        lines = case.lengths[statement.source]
+        if lines - statement.line > _FROM_END or len(statement.text) > _LONGEST_AT_END:
             return False
-        if 0 < words.ended.get(statement.source, 0) - statement.line <= _FROM_END:
+        if _PROSE.search(statement.text) is not None:
+            return False
+        if lines <= _SHORT or 0 < words.ended.get(statement.source, 0) - statement.line <= _FROM_END:
             return True
-        is_error = statement.marked or statement.predicate.decisive
+        is_error = statement.marked or (statement.predicate.decisive and statement.kind is not None)
         return is_error and (statement.weight >= _PLAIN or statement.predicate.plain)
 
     return _chosen(case, words, is_last, {})

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 
 from busbw.facts.failure_words import Predicate, SubjectKind, predicates
 from busbw.formats.lines.prefix import split
+from busbw.logs.boxes import BoxedMessage
 from busbw.logs.reader import HARMLESS
 from busbw.logs.subjects import subject_of
 
@@ -26,6 +27,7 @@ _LONGEST_BOX = 40
 _LONGEST_HINT = 200
 # A line that holds none of these says nothing.
 _STEMS = re.compile(
+    r"more|lock|insert|entry|able to|requested|found|different|same|version|module|"
     r"n[o']t\b|\bno\b|n't|fail|cannot|unable|error|invalid|illegal|unknown|unrecog|missing|without|"
     r"mis-?match|differ|"
     r"denied|refus|require|must|should|exceed|limit|too |insuff|enough|exhaust|memory|busy|in use|already|"
@@ -46,10 +48,8 @@ _ERROR = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 # In the first words of a line.
-_MARKED = re.compile(
-    r"\b(?:error|fatal|critical|panic)\b ?[:\]\])-]|[a-z]Error: |Exception: ", re.IGNORECASE | re.ASCII
-)
-_FRONT = 100
+_MARKED = re.compile(r"\b(?:error|fatal|critical|panic|abort)\b|[a-z]Error: |Exception: ", re.IGNORECASE | re.ASCII)
+_FRONT = 60
 _WARNING = re.compile(r"\bwarn(?:ing)?s?\b|^W\d{4} |\[W\b|\bWRN\b", re.IGNORECASE | re.ASCII)
 # The level that a line has of a logger, below that of an error.
 _QUIET = re.compile(
@@ -65,7 +65,8 @@ _GOT_OVER = re.compile(
     r"ing) .{1,60} instead|default(?:ing)? to|using default|"
     r"\bwill (?:now )?(?:re-?try|try|use|be (?:used|ignored|disabled|skipped)|continue|fall|default|"
     r"attempt)|retry(?:ing)?\b|"
-    r"retries|continu(?:e|ing)\b|proceed|non-?fatal|deprecat|\boptional\b|harmless|disabling|attempt \d|"
+    r"retries|continu(?:e|ing)\b|(?:will|going to) proceed|proceeding|non-?fatal|is deprecated|deprecation|"
+    r"deprecated (?:since|in|and)\b|\boptional\b|harmless|disabling|attempt \d|"
     r"performance|"
     r"recommend|\bconsider\b|\b0 (?:errors?|failed|failures)|no errors?\b|error(?:s|_count)?[ =:]+0\b|waiting for|"
     r"in the future|at your own risk|trying (?:next|another|again)|re-?connect|\bnot (?:an|a fatal) error|assuming|"
@@ -73,6 +74,7 @@ _GOT_OVER = re.compile(
     r"please (?:ignore|note)|succe(?:ss|eded)|warning only|no action|as expected|disabled by default|not needed",
     re.IGNORECASE,
 )
+_FAILED = re.compile(r"\[ ?FAILED ?\]")
 # How something ended or was lost, and what only follows.
 _OUTCOME = re.compile(
     r"non-?zero|exit(?:ed|ing)? (?:with|on|code|status)|exit(?:code| code|status)|terminat(?:ed|ion|ing)|"
@@ -96,7 +98,8 @@ _WORKED = re.compile(
     r"\bloss'?[\s:=]{1,3}\d|it/s\b|samples/s|tokens/s|ns/day|\d{1,3}%\||\btime step\b|\ball tests passed|"
     r"(?:completed|finished|terminated) (?:successfully|normally)|without errors?\b|normal termination|"
     r"\b(?:job|training|run|simulation) (?:is )?(?:done|finished|completed?)|avg bus bandwidth|\bpassed\b|"
-    r"\bhello\b.{1,60}\b(?:rank|process\w*|task) ?\d|^\W{0,4}performance:|\btotal (?:run|wall|elapsed|cpu)? ?time\b|"
+    r"\bhello\b.{1,60}\b(?:rank|process\w*|task) ?\d|^\W{0,4}performance:|\btotal (?:run|wall|elapsed|"
+    r"cpu)? ?time\b|"
     r"\btime elapsed\b|\belapsed time\b|\bgflop/?s\b|\baccuracy\b|train_runtime|"
     r"^\s*\d[\d.]{0,15}(?:\s{1,30}[\d.][\d.eE+-]{0,15}){1,12}\s*$",
     re.IGNORECASE | re.ASCII,
@@ -193,25 +196,31 @@ def words_in(lines: Iterable[tuple[int, int, str]]) -> JobWords:
         shapes[shape] = last
         if last is not None:
             last[source] = number
-        if _STEMS.search(text) is None or _NO_STATEMENT.match(text) is not None:
+        if _NO_STATEMENT.match(text) is not None:
             continue
         if at and every[at - 1][3].lstrip().startswith('File "'):
             continue
         found = _statement(every, at)
-        if found is not None:
-            statements.append(found._replace(box=boxes.get(at, found.box)))
+        box = boxes.get(at)
+        if found is not None and box is None:
+            statements.append(found)
+        elif found is not None and box is not None and not _is_harmless(box.text):
+            level: Level = "warning" if _WARNING.search(box.text) is not None else "error"
+            statements.append(found._replace(level=level, box=box.lines, marked=level == "error"))
     return JobWords(tuple(statements), worked, ended)
 
 
-def _boxes(every: list[_Line]) -> dict[int, range]:
-    """Return the lines of the message of each line, by its place, that stands between two lines of dashes."""
-    found: dict[int, range] = {}
+def _boxes(every: list[_Line]) -> dict[int, BoxedMessage]:
+    """Return the message of each line, by its place, that stands between two lines of dashes."""
+    found: dict[int, BoxedMessage] = {}
     start: int | None = None
     for at, (_source, _number, _tag, text) in enumerate(every):
         if _RULE.fullmatch(text) is None:
             continue
         if start is not None and every[start][0] == every[at][0] and 1 < at - start <= _LONGEST_BOX:
-            found |= dict.fromkeys(range(start + 1, at), range(every[start][1], every[at][1] + 1))
+            lines = range(every[start][1], every[at][1] + 1)
+            box = BoxedMessage(lines, " ".join(line[3].strip() for line in every[start + 1 : at]))
+            found |= dict.fromkeys(range(start + 1, at), box)
             start = None
         else:
             start = at
@@ -221,7 +230,7 @@ def _boxes(every: list[_Line]) -> dict[int, range]:
 def _statement(every: list[_Line], at: int) -> Statement | None:
     source, number, tag, first = every[at]
     text, used = _sentence(every, at)
-    if any(regex.search(text) is not None for regex in (HARMLESS, _GOT_OVER)) or _QUIET.search(first) is not None:
+    if _STEMS.search(text) is None or _is_harmless(text) or _QUIET.search(first) is not None:
         return None
     # What stands behind how something ended may be why.
     behind = max((match.end() for match in _OUTCOME.finditer(text)), default=0)
@@ -238,6 +247,13 @@ def _statement(every: list[_Line], at: int) -> Statement | None:
             range(number, number + used),
         )  # fmt: skip
     return None
+
+
+def _is_harmless(text: str) -> bool:
+    """Whether a text says that the program goes on."""
+    if _FAILED.search(text) is not None:
+        return False
+    return HARMLESS.search(text) is not None or _GOT_OVER.search(text) is not None
 
 
 def _sentence(every: list[_Line], at: int) -> tuple[str, int]:
