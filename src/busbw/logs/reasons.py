@@ -17,7 +17,7 @@ _NEAR = 30
 _AFTER = 15
 # From the end, where nothing known tells of a failure.
 _FROM_END = 60
-_LONGEST_AT_END = 400
+_LONGEST_AT_END = 600
 # A log of so few lines is mostly what somebody cut out of one because it tells of an error.
 _SHORT = 20
 # Marks of a page of text, which no log has.

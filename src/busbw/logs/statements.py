@@ -74,6 +74,7 @@ _GOT_OVER = re.compile(
     r"please (?:ignore|note)|succe(?:ss|eded)|warning only|no action|as expected|disabled by default|not needed",
     re.IGNORECASE,
 )
+_BRACKETS = re.compile(r"(?<=\s)\([^()]{12,200}\)")
 _FAILED = re.compile(r"\[ ?FAILED ?\]")
 # How something ended or was lost, and what only follows.
 _OUTCOME = re.compile(
@@ -87,7 +88,7 @@ _OUTCOME = re.compile(
 )
 # Lines of scripts, sources, tables and of the programs' own help.
 _NO_STATEMENT = re.compile(
-    r"\s*(?:[+$#>%|=*~]|File \"|(?:raise|if|elif|else|return|assert|print\w*|except|try|def|with|for|"
+    r"\s*(?:(?:[+$>%|=*~]|#(?!\d))|File \"|(?:raise|if|elif|else|return|assert|print\w*|except|try|def|with|for|"
     r"while|fi|then|do|"
     r"echo|export|import|from|logger|self|throw|sudo|srun|mpirun|mpiexec|docker|pip|apt|module)\b(?!\w*:)[ (.]|"
     r"-{1,2}[A-Za-z][\w-]*[ ,=]|at \S+ ?\(|\d{1,4} \||\[?\d{1,3}\]? 0x|\{|\}|<)"
@@ -146,7 +147,6 @@ class Statement(NamedTuple):
     kind: SubjectKind | None
     subject: str | None
     below: str | None
-    tag: str
     # Whether it says in its first words that it is an error.
     marked: bool
     # The lines of the message between lines of dashes that it stands in.
@@ -162,7 +162,8 @@ class Statement(NamedTuple):
         return of_subject + (1 if is_error else -1 if self.level == "warning" else 0)
 
 
-_Line = tuple[int, int, str, str]
+# Source, number, what was written before the text (None: nothing), text.
+_Line = tuple[int, int, str | None, str]
 
 
 class JobWords(NamedTuple):
@@ -179,7 +180,7 @@ class JobWords(NamedTuple):
 
 def words_in(lines: Iterable[tuple[int, int, str]]) -> JobWords:
     """Return what lines (source, number, text) say, in their order; of equal sentences the first."""
-    every = [(source, number, *split(text[: 2 * _LONGEST])) for source, number, text in lines]
+    every = [_line(source, number, text[: 2 * _LONGEST]) for source, number, text in lines]
     statements: list[Statement] = []
     worked: dict[int, int] = {}
     ended: dict[int, int] = {}
@@ -210,6 +211,11 @@ def words_in(lines: Iterable[tuple[int, int, str]]) -> JobWords:
     return JobWords(tuple(statements), worked, ended)
 
 
+def _line(source: int, number: int, text: str) -> _Line:
+    tag, rest = split(text)
+    return source, number, (tag if tag or len(rest) < len(text.rstrip("\r")) else None), rest
+
+
 def _boxes(every: list[_Line]) -> dict[int, BoxedMessage]:
     """Return the message of each line, by its place, that stands between two lines of dashes."""
     found: dict[int, BoxedMessage] = {}
@@ -228,14 +234,16 @@ def _boxes(every: list[_Line]) -> dict[int, BoxedMessage]:
 
 
 def _statement(every: list[_Line], at: int) -> Statement | None:
-    source, number, tag, first = every[at]
+    source, number, _before, first = every[at]
     text, used = _sentence(every, at)
     if _STEMS.search(text) is None or _is_harmless(text) or _QUIET.search(first) is not None:
         return None
     # What stands behind how something ended may be why.
     behind = max((match.end() for match in _OUTCOME.finditer(text)), default=0)
+    # What stands in brackets is said beside the matter.
+    plain = _BRACKETS.sub(lambda match: " " * len(match[0]), text)
     for predicate in predicates():
-        match = predicate.regex().search(text)
+        match = predicate.regex().search(plain)
         if match is None or not behind <= match.start() <= len(first.strip()):
             continue
         kind, subject = subject_of(text, match, predicate)
@@ -243,7 +251,7 @@ def _statement(every: list[_Line], at: int) -> Statement | None:
             continue
         return Statement(
             source, number, text, _speaker(first), _level(text), predicate, kind, subject,
-            _below(every, at + used, source), tag, _MARKED.search(first[:_FRONT]) is not None,
+            _below(every, at + used, source), _MARKED.search(first[:_FRONT]) is not None,
             range(number, number + used),
         )  # fmt: skip
     return None
@@ -261,8 +269,8 @@ def _sentence(every: list[_Line], at: int) -> tuple[str, int]:
     text = every[at][3].strip()[:_LONGEST]
     used = 1
     while used < _MOST_JOINED and at + used < len(every):
-        source, number, _tag, below = every[at + used]
-        is_next = source == every[at][0] and number == every[at][1] + used
+        source, number, before, below = every[at + used]
+        is_next = source == every[at][0] and number == every[at][1] + used and before is None
         goes_on = text[-1:] not in ".!;" and (
             (text[-1:] == ":" and below[:1].isspace())
             or (len(text) >= _WRAPPED and text[-1:] not in ":)]" and below.lstrip()[:1].islower())

@@ -17,7 +17,7 @@ _FORMS: dict[SubjectKind, re.Pattern[str]] = {
         r"(?P<s1>\b[A-Z][A-Z0-9]{1,11}_\d{1,3}\.\d{1,3}(?:\.\d{1,3})?)\b",
     ),
     "version": _form(r"(?<![\w.])v?\d{1,4}\.\d{1,4}(?:\.\d{1,6})?(?:[a-z]\w{0,8})?(?![\w.]*\d)"),
-    "option": _form(r"(?<![\w/-])--?[A-Za-z][\w-]{1,60}(?:=[^\s,;'\"]{1,80})?"),
+    "option": _form(r"(?<![\w/.-])--?[A-Za-z][\w-]{0,60}(?:=[^\s,;'\"]{1,80})?"),
     "variable": _form(r"\b[A-Z][A-Z0-9]{1,30}_[A-Z0-9_]{1,60}\b(?: ?= ?[^\s,;]{1,80})?"),
     "device": _form(
         r"/dev/[\w/-]{1,60}",
@@ -52,11 +52,12 @@ _FORMS: dict[SubjectKind, re.Pattern[str]] = {
     "amount": _form(
         r"\b\d[\d.,]{0,15} ?(?:[KMGT]i?B|bytes|kB|slots?|cores?|[cC][pP][uU]s?|[gG][pP][uU]s?|nodes?|ranks?)\b"
     ),
-    "name": _form(r"(?<![\w/@-])[A-Za-z0-9][\w./@+=-]{1,80}"),
+    "name": _form(r"(?<![\w/@=-])[A-Za-z0-9][\w./@+-]{1,80}(?!=)"),
 }
 # A name stands so close to what is said of it; of words like others these look like one.
 _NAME_WITHIN = 60
-_NAME_LIKE = re.compile(r"[\d_/@+.=-]|.[A-Z]|^[A-Z]{2}", re.ASCII)
+_NAME_LIKE = re.compile(r"^(?=.*[A-Za-z])(?:.*[\d_/@+.-]|.+[A-Z]|[A-Z]{2})", re.ASCII)
+_SOURCE = re.compile(r"\.(?:c|cc|cpp|cu|h|hpp|py|go|rs|f90)$")
 
 
 def subject_of(text: str, said: re.Match[str], predicate: Predicate) -> tuple[SubjectKind | None, str | None]:
@@ -95,4 +96,5 @@ def _is_name(text: str, match: re.Match[str], said: re.Match[str]) -> bool:
         and not is_speaker
         and _distance(match, said) <= _NAME_WITHIN
         and _NAME_LIKE.search(match[0].rstrip(".:")) is not None
+        and _SOURCE.search(match[0]) is None
     )
