@@ -16,7 +16,7 @@ from busbw.logs.causes import (
 )
 from busbw.logs.first_error import FirstError, first_error, followers
 from busbw.logs.network_rules import NEVER_MADE, STORE, unreachable_finding
-from busbw.logs.reasons import is_got_over, reason_at_end, reason_beside, reasons_near, what_would_tell
+from busbw.logs.reasons import is_got_over, reason_at_end, reason_beside, reasons_near, said_before, what_would_tell
 from busbw.logs.troubles import TroubleEvent
 from busbw.model.finding import Finding
 
@@ -29,6 +29,7 @@ _LOST = frozenset({"peer-gone", *NEVER_MADE, "proxy-failed", "detected-elsewhere
 _OF_ONE_SIZE = frozenset({"ALLREDUCE", "BROADCAST", "REDUCE"})
 _MOST_RIVALS = 4
 _LONGEST_LINE = 80
+_LONGEST_SAID = 240
 # They name no cause, and say where to look for it.
 _SAY_WHERE = frozenset({"watchdog-stuck", "mpi-not-started"})
 
@@ -95,10 +96,9 @@ def _first(case: JobLogs, first: FirstError) -> Finding:
         fix = "; ".join(f"({number}) {each.fix}" for number, each in enumerate(causes, 1) if each.fix)
     if event.pattern is not None and event.pattern.id == "driver-too-old":
         words_on += versions_of_cuda(case)
-    near = reasons_near(case, event)
-    if near:
-        words_on.append("beside it stands what may be the reason: " + "; ".join(each.what for each in near))
-        fix = f"{fix}; for what stands beside it: {'; '.join(each.fix(is_amd=False) or '' for each in near)}"
+    beside, more = _beside(case, event)
+    words_on += beside
+    fix = f"{fix}{more}"
     for found in (provider_words(case, event), buffer_words(case, event)):
         if found is not None:
             words_on.append(found[0])
@@ -111,6 +111,19 @@ def _first(case: JobLogs, first: FirstError) -> Finding:
         confidence=first.confidence,
         what=what,
     )
+
+
+def _beside(case: JobLogs, event: TroubleEvent) -> tuple[list[str], str]:
+    """Return what stands near a line in words of programs that may be why, and what to do about that."""
+    found = []
+    before = said_before(case, event)
+    if before is not None:
+        found.append(f"above it stands, in words that busbw does not know: {before[:_LONGEST_SAID]}")
+    near = reasons_near(case, event)
+    if not near:
+        return found, ""
+    found.append("beside it stands what may be the reason: " + "; ".join(each.what for each in near))
+    return found, f"; for what stands beside it: {'; '.join(each.fix(is_amd=False) or '' for each in near)}"
 
 
 def _got_over(case: JobLogs, first: FirstError) -> Finding:

@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 
 from busbw.facts.failure_words import WORDS
+from busbw.facts.logs import log_regex
 from busbw.logs.case import JobLogs
 from busbw.logs.excerpts import Excerpt, lines_of
 from busbw.logs.first_error import FirstError
-from busbw.logs.statements import JobWords, Statement, going_on, words_in
+from busbw.logs.statements import JobWords, Statement, going_on, last_error, words_in
 from busbw.logs.troubles import TroubleEvent
 
 # How far from what tells of the failure its reason stands: launchers print hints and details below it.
@@ -109,6 +110,18 @@ def reasons_near(case: JobLogs, first: TroubleEvent) -> tuple[TroubleEvent, ...]
     return tuple(_event(each) for each in _unlike(near))[:_MOST_OTHERS]
 
 
+def said_before(case: JobLogs, event: TroubleEvent) -> str | None:
+    """Return the last line above an outcome that calls itself an error, in words that are no reason that is known."""
+    if event.pattern is None or event.pattern.outcome is None:
+        return None
+    above = (
+        (source, number, text)
+        for source, number, text in lines_of(case.excerpts)
+        if source == event.source and 0 < event.line - number <= _JUST_BEFORE
+    )
+    return last_error(above)
+
+
 # What makes a program say more, by words of its lines; the first that fits.
 _LOUDER = (
     (r"UCX|ucp_|uct_", "UCX_LOG_LEVEL=info"),
@@ -184,7 +197,12 @@ def _chosen(
 
 
 def _is_in(event: TroubleEvent, statement: Statement) -> bool:
-    return event.line in statement.box or event.last in statement.box
+    # Of lines of one pattern the first and the last are kept.
+    return (
+        event.line in statement.box
+        or event.last in statement.box
+        or (event.pattern is not None and log_regex(event.pattern.regex).search(statement.text) is not None)
+    )
 
 
 def _unlike(found: list[Statement]) -> Iterator[Statement]:

@@ -25,6 +25,8 @@ _MOST_BELOW = 8
 _RULE = re.compile(r"\s*[-=*]{40,120}\s*")
 _LONGEST_BOX = 40
 _LONGEST_HINT = 200
+# Fewer words are a heading, as is what ends with a colon.
+_FEWEST_WORDS = 4
 # A line that holds none of these says nothing.
 _STEMS = re.compile(
     r"more|lock|insert|entry|able to|requested|found|different|same|version|module|"
@@ -101,6 +103,7 @@ _WORKED = re.compile(
     r"\b(?:job|training|run|simulation) (?:is )?(?:done|finished|completed?)|avg bus bandwidth|\bpassed\b|"
     r"\bhello\b.{1,60}\b(?:rank|process\w*|task) ?\d|^\W{0,4}performance:|\btotal (?:run|wall|elapsed|"
     r"cpu)? ?time\b|"
+    r"\bstartup complete\b|\bHTTP/\d\.\d\" 200\b|"
     r"\btime elapsed\b|\belapsed time\b|\bgflop/?s\b|\baccuracy\b|train_runtime|"
     r"^\s*\d[\d.]{0,15}(?:\s{1,30}[\d.][\d.eE+-]{0,15}){1,12}\s*$",
     re.IGNORECASE | re.ASCII,
@@ -128,6 +131,8 @@ _SPEAKERS = tuple(
         r"^[\w./:+-]{0,80}\b(?P<name>UCX|libfabric|NVRM|slurmstepd|mlx5_core|kubelet|Lmod)\b",
     )
 )
+# A line that names who speaks goes on with no other's sentence.
+_SPEAKS = re.compile(r"\s*[A-Za-z][\w./@+-]{1,60}(?:\[\d{1,9}\])?: ", re.ASCII)
 _NO_SPEAKER = frozenset({"error", "fatal", "warning", "abort", "critical", "note", "line", "failed", "panic"})
 
 
@@ -211,6 +216,18 @@ def words_in(lines: Iterable[tuple[int, int, str]]) -> JobWords:
     return JobWords(tuple(statements), worked, ended)
 
 
+def last_error(lines: Iterable[tuple[int, int, str]]) -> str | None:
+    """Return the last of some lines that calls itself an error in its first words, and tells no outcome."""
+    last: str | None = None
+    for source, number, line in lines:
+        text = _line(source, number, line[:_LONGEST])[3].strip()
+        if text.endswith(":") or len(text.split()) < _FEWEST_WORDS or _MARKED.search(text[:_FRONT]) is None:
+            continue
+        if not any(regex.search(text) for regex in (_OUTCOME, _QUIET, _WARNING, HARMLESS, _GOT_OVER)):
+            last = text
+    return last
+
+
 def _line(source: int, number: int, text: str) -> _Line:
     tag, rest = split(text)
     return source, number, (tag if tag or len(rest) < len(text.rstrip("\r")) else None), rest
@@ -275,7 +292,7 @@ def _sentence(every: list[_Line], at: int) -> tuple[str, int]:
             (text[-1:] == ":" and below[:1].isspace())
             or (len(text) >= _WRAPPED and text[-1:] not in ":)]" and below.lstrip()[:1].islower())
         )
-        if not is_next or not goes_on or not below.strip():
+        if not is_next or not goes_on or not below.strip() or _SPEAKS.match(below) is not None:
             break
         text = f"{text} {below.strip()}"[:_LONGEST]
         used += 1
