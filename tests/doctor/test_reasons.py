@@ -29,6 +29,10 @@ def said(*lines: str) -> list[Statement]:
         ("acmed[77]: fatal: user u17 is not authorized to use partition long", "denied", "u17"),
         ("acme: error: 9 GPUs requested but only 8 available", "limit", "9 GPUs"),
         ("acme: ERROR: device /dev/acme0 is busy", "busy", "/dev/acme0"),
+        ("acme: cannot open a.conf for writing, currently in use by another process", "busy", "a.conf"),
+        ("acme: Error: Requested GPU 3 but only 1GPU(s) available!", "limit", "GPU 3"),
+        ("acme: error: number of threads (1) does not match thread-MPI ranks", "division", "thread-MPI"),
+        ("acme: ERROR: built with a GPU-enabled backend but no GPUs are requested", "unset", "GPU-enabled"),
         ("acme: fatal: libacme.so.2 was built for a different version of the driver", "differs", "libacme.so.2"),
         ("acme: error: node n17 is down", "not-running", "n17"),
         ("acme: could not resolve host n9: name not known", "name", "n9"),
@@ -137,6 +141,12 @@ def test_what_stands_above_an_abort_is_quoted():
     found = only("starting task 0\nERROR reading namelist domains\n-----\n" + ABORTED, "LOG030")
 
     assert "above it stands, in words that busbw does not know: ERROR reading namelist domains" in found.evidence
+
+
+def test_a_heading_is_quoted_with_what_stands_below_it():
+    found = only("Error in routine fft (6):\n  there are processes with no planes\n" + ABORTED, "LOG030")
+
+    assert "know: Error in routine fft (6): there are processes with no planes" in found.evidence
 
 
 def test_what_would_tell_more_is_by_who_speaks():

@@ -7,6 +7,7 @@ is none.
 
 import re
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from busbw.facts.failure_words import Predicate, SubjectKind, predicates
@@ -25,7 +26,8 @@ _MOST_BELOW = 8
 _RULE = re.compile(r"\s*[-=*]{40,120}\s*")
 _LONGEST_BOX = 40
 _LONGEST_HINT = 200
-# Fewer words are a heading, as is what ends with a colon.
+# So few words are a heading, as is what ends with a colon.
+_MOST_OF_HEADING = 4
 _FEWEST_WORDS = 4
 # A line that holds none of these says nothing.
 _STEMS = re.compile(
@@ -217,14 +219,19 @@ def words_in(lines: Iterable[tuple[int, int, str]]) -> JobWords:
 
 
 def last_error(lines: Iterable[tuple[int, int, str]]) -> str | None:
-    """Return the last of some lines that calls itself an error in its first words, and tells no outcome."""
+    """Return the last of some lines that calls itself an error in its first words, and tells no outcome.
+
+    A heading comes with the line below it.
+    """
+    texts = [_line(source, number, line[:_LONGEST])[3].strip() for source, number, line in lines]
     last: str | None = None
-    for source, number, line in lines:
-        text = _line(source, number, line[:_LONGEST])[3].strip()
-        if text.endswith(":") or len(text.split()) < _FEWEST_WORDS or _MARKED.search(text[:_FRONT]) is None:
+    for text, below in pairwise([*texts, ""]):
+        is_heading = text.endswith(":") or len(text.split()) <= _MOST_OF_HEADING
+        whole = f"{text} {below}" if is_heading and any(map(str.isalpha, below)) else text
+        if _MARKED.search(text[:_FRONT]) is None or len(whole.split()) < _FEWEST_WORDS:
             continue
-        if not any(regex.search(text) for regex in (_OUTCOME, _QUIET, _WARNING, HARMLESS, _GOT_OVER)):
-            last = text
+        if not any(regex.search(whole) for regex in (_OUTCOME, _QUIET, _WARNING, HARMLESS, _GOT_OVER)):
+            last = whole
     return last
 
 
