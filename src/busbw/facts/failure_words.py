@@ -77,7 +77,7 @@ def _pattern(predicate: Predicate, kind: SubjectKind | None) -> LogPattern:
         id=f"says-{predicate.id}",
         regex=predicate.words,
         role="origin",
-        what=f"{says}, in the words of {{program}}: {{text}}",
+        what=f"in the words of {{program}}: {{text}} (read as: {says})",
         cause=more.cause if more is not None else predicate.cause,
         fix=more.fix if more is not None else predicate.fix,
         source=WORDS,
