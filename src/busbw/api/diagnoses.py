@@ -95,12 +95,10 @@ def doctor_logs(paths: Sequence[str], *, platform: str | None = None) -> Diagnos
             if source.problem is not None:
                 unread.append(f"{path}: {source.problem}")
     names = tuple("standard input" if path == sources.STDIN else path for path in files)
-    state = reader.state
-    if not (reader.nccl_lines or reader.troubles.events or reader.ras.latest or state.bare_version) and (
-        state.greeted_alone < 2
-    ):
+    diagnosis = diagnose(reader, names, platform=kind, unread=tuple(unread))
+    if not reader.knows_something and diagnosis.verdict.outcome != "failed":
         raise _nothing(names, reader.sieve.lines, unread)
-    return diagnose(reader, names, platform=kind, unread=tuple(unread))
+    return diagnosis
 
 
 def _nothing(names: tuple[str, ...], lines: int, unread: list[str]) -> InputError:

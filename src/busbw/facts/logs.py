@@ -41,6 +41,9 @@ class LogPattern(Value, kw_only=True, frozen=True):
     fix_amd: str | None = None
     # Whether it is taken for the cause only where no other line is, and something tells that the program ended.
     last_resort: bool = False
+    # Whether it only repeats the words of a program that nothing more is known of: a line that names a reason in words
+    # of its own (`data/failure_words.toml`) says more.
+    repeats: bool = False
     # Whether the last line of its kind counts, as the lowest of a stack does.
     deepest: bool = False
     # It tells only that something was not started ("start") or was lost while it ran ("run"): a line before it that

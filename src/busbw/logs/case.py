@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 from busbw.base.text import listed
 from busbw.facts.platforms import all_platforms
+from busbw.logs.excerpts import Excerpt
 from busbw.logs.lines import NAMELESS_HOST
 from busbw.logs.reader import LogReader
 from busbw.logs.state import Process, Seat, State
@@ -323,6 +324,8 @@ class JobLogs:
     fitting: Fitting
     # Lines of each source.
     lengths: tuple[int, ...]
+    # Pieces of the sources as they are.
+    excerpts: tuple[Excerpt, ...]
 
     @property
     def spans_nodes(self) -> bool:
@@ -423,6 +426,7 @@ def case_of(
         platform=platform,
         fitting=fitting(look) if platform is None else Fitting(),
         lengths=tuple(reader.lengths),
+        excerpts=tuple(reader.excerpts.kept),
     )
 
 

@@ -16,6 +16,7 @@ from busbw.logs.causes import (
 )
 from busbw.logs.first_error import FirstError, first_error, followers
 from busbw.logs.network_rules import NEVER_MADE, STORE, unreachable_finding
+from busbw.logs.reasons import is_got_over, reason_at_end, reason_beside, reasons_near, said_before, what_would_tell
 from busbw.logs.troubles import TroubleEvent
 from busbw.model.finding import Finding
 
@@ -28,6 +29,7 @@ _LOST = frozenset({"peer-gone", *NEVER_MADE, "proxy-failed", "detected-elsewhere
 _OF_ONE_SIZE = frozenset({"ALLREDUCE", "BROADCAST", "REDUCE"})
 _MOST_RIVALS = 4
 _LONGEST_LINE = 80
+_LONGEST_SAID = 240
 # They name no cause, and say where to look for it.
 _SAY_WHERE = frozenset({"watchdog-stuck", "mpi-not-started"})
 
@@ -35,7 +37,13 @@ _SAY_WHERE = frozenset({"watchdog-stuck", "mpi-not-started"})
 def failure_findings(case: JobLogs) -> Iterator[Finding]:
     """Yield why a job failed or hangs."""
     first = first_error(case)
+    first = reason_beside(case, first) or first
+    if first is None and not case.state.processes and all(event.role in {"notice", "aside"} for event in case.events):
+        first = reason_at_end(case)
     timeouts = [event for event in case.events if event.role == "timeout"]
+    if first is not None and not timeouts and is_got_over(case, first):
+        yield _got_over(case, first)
+        first = None
     if first is not None:
         yield _first(case, first)
     silent = _silent(case) if first is None else None
@@ -88,6 +96,9 @@ def _first(case: JobLogs, first: FirstError) -> Finding:
         fix = "; ".join(f"({number}) {each.fix}" for number, each in enumerate(causes, 1) if each.fix)
     if event.pattern is not None and event.pattern.id == "driver-too-old":
         words_on += versions_of_cuda(case)
+    beside, more = _beside(case, event)
+    words_on += beside
+    fix = f"{fix}{more}"
     for found in (provider_words(case, event), buffer_words(case, event)):
         if found is not None:
             words_on.append(found[0])
@@ -98,6 +109,31 @@ def _first(case: JobLogs, first: FirstError) -> Finding:
         fix=fix,
         place=case.place_of(event),
         confidence=first.confidence,
+        what=what,
+    )
+
+
+def _beside(case: JobLogs, event: TroubleEvent) -> tuple[list[str], str]:
+    """Return what stands near a line in words of programs that may be why, and what to do about that."""
+    found = []
+    before = said_before(case, event)
+    if before is not None:
+        found.append(f"above it stands, in words that busbw does not know: {before[:_LONGEST_SAID]}")
+    near = reasons_near(case, event)
+    if not near:
+        return found, ""
+    found.append("beside it stands what may be the reason: " + "; ".join(each.what for each in near))
+    return found, f"; for what stands beside it: {'; '.join(each.fix(is_amd=False) or '' for each in near)}"
+
+
+def _got_over(case: JobLogs, first: FirstError) -> Finding:
+    what, fix = what_happened(case, first.event)
+    return finding(
+        "LOG047",
+        evidence=first.event.text,
+        fix=f"nothing, where the result is as it should be; else: {fix}",
+        place=case.place_of(first.event),
+        confidence="likely",
         what=what,
     )
 
@@ -148,7 +184,7 @@ def _silent(case: JobLogs) -> Finding | None:
 def _unexplained(case: JobLogs, reports: list[TroubleEvent]) -> Finding:
     first = min(reports, key=lambda event: (event.source, event.line))
     mostly = result_causes(reports)
-    again = "run again with NCCL_DEBUG=INFO, and look at what the program itself printed before this line"
+    again = f"run again with {what_would_tell(reports)}, and look at what the program itself printed before this line"
     return finding(
         "LOG036",
         evidence=f"{words(case.who(first)) or 'a launcher or a program'}: {first.text}"

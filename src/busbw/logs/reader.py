@@ -6,6 +6,7 @@ from busbw._core import LogSieve
 from busbw.facts.logs import LogPattern
 from busbw.formats.lines.prefix import CollectedLines, uncoloured
 from busbw.logs.boxes import BoxedMessage, Boxes, LauncherNotice
+from busbw.logs.excerpts import Excerpts
 from busbw.logs.lines import AnyEffect, CommunicatorStart, Effect, Trace, WholeLine, effect_of, named, whole_line
 from busbw.logs.needles import NEEDLES
 from busbw.logs.ras import RasReports, is_of_report
@@ -28,8 +29,8 @@ _LISTED_GPU = re.compile(r"\bdevice +\d{1,3} \[[0-9a-fx:.]{2,16}\] ((?:NVIDIA|AM
 _UNCAUGHT = re.compile(r"\[rank\d{1,7}\]: (?=[\w.]{1,80}(?:Error|Exception)(?::|$))", re.ASCII)
 # Programs that people try MPI with: `Hello world from n1 running process 0 of 1`.
 # The line itself says that the program goes on.
-_HARMLESS = re.compile(
-    r"\bignor(?:ed|ing)\b|at some point|\b(?:xcgroup_\w{1,30}|(?:task|jobacct_gather)/cgroup):|"
+HARMLESS = re.compile(
+    r"^INFO: |\bignor(?:ed|ing)\b|at some point|\b(?:xcgroup_\w{1,30}|(?:task|jobacct_gather)/cgroup):|"
     r"\b[Nn]on-fatal\b|warning only|gds_ds12_lock|could not remove|will retry|"
     r"retrying in|going to \S+ instead"
 )
@@ -61,6 +62,7 @@ class LogReader:
         self.troubles = Troubles()
         self._repeats = Repeats(self.sieve)
         self.ras = RasReports()
+        self.excerpts = Excerpts()
         self.sources = 0
         self.counted_twice = 0
         # Lines of each source that has ended.
@@ -92,6 +94,7 @@ class LogReader:
         self._take_block(rest)
         self._take(self.sieve.finish())
         self._boxes = Boxes()
+        self.excerpts.end_source()
         self.sources += 1
         self.lengths.append(self.sieve.lines - sum(self.lengths))
 
@@ -99,6 +102,17 @@ class LogReader:
     def nccl_lines(self) -> int:
         """How many lines are of NCCL."""
         return self.sieve.nccl_lines - self.counted_twice
+
+    @property
+    def knows_something(self) -> bool:
+        """Whether a line is of NCCL, of its monitor, or one that is known."""
+        return bool(
+            self.nccl_lines
+            or self.troubles.events
+            or self.ras.latest
+            or self.state.bare_version
+            or self.state.greeted_alone > 1
+        )
 
     def meet_all(self) -> None:
         """Make processes of those, too, who only told of connections."""
@@ -115,9 +129,14 @@ class LogReader:
         return self._speakers[number]
 
     def _take_block(self, block: bytes) -> None:
+        first = self.sieve.lines - sum(self.lengths) + 1
+        news = []
         # What one part teaches the sieve helps it with the next.
         for start in range(0, len(block), _PART_BYTES):
+            known = len(self.troubles.events)
             self._take(self.sieve.feed(block[start : start + _PART_BYTES]))
+            news += [start] if len(self.troubles.events) > known else []
+        self.excerpts.feed(block, first, self.sieve.lines - sum(self.lengths) + 1, news)
         for box in self._boxes.feed(block):
             if not self.troubles.holds(self.sources, box.lines):
                 self._message(box)
@@ -263,7 +282,7 @@ class LogReader:
             self.sieve.ignore(shape)
             return
         pattern, groups = matched
-        if (pattern.role == "origin" and _HARMLESS.search(message) is not None) or _FOR_INFORMATION in message:
+        if (pattern.role == "origin" and HARMLESS.search(message) is not None) or _FOR_INFORMATION in message:
             self.sieve.ignore(shape)
             return
         if pattern.role == "death":
