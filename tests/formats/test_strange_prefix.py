@@ -163,7 +163,10 @@ def test_a_tag_that_mpirun_repeats_within_a_row_is_left_out():
     assert found.readings == whole.readings
 
 
-@pytest.mark.parametrize("line", ["[](){#ref-communication-nccl}", "[[Home]]", '["NCCL"](https://example.org/nccl)'])
+@pytest.mark.parametrize(
+    "line",
+    ['[[ -x "$X" ]] || exit 1', "[](){#ref-communication-nccl}", "[[Home]]", '["NCCL"](https://example.org/nccl)'],
+)
 def test_a_link_of_a_page_begins_no_document(line):
     (unread,) = read(f"{line}\n").unread
     assert unread.why == "no reader knows this line"
