@@ -3,12 +3,12 @@
 import json
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from busbw.base.errors import InputError
-from busbw.formats.form import DocumentFormat, OpenTable, TextFormat, TextLine, Unreadable
+from busbw.formats.form import DocumentFormat, HoldingTable, OpenTable, TextFormat, TextLine, Unreadable
 from busbw.model.imported import Reading, Table
 
 # Lines that only divide stand before and after a tool's own; they are nobody's.
@@ -45,6 +45,7 @@ def read_text(reader: TextFormat, text: str) -> Account:
         taken = table.take(line) if table is not None else "foreign"
         if taken == "foreign" and reader.starts.search(content):
             if table is not None:
+                account.readings.extend(_held(table))
                 account.tables.append(table.finish(last))
             table = reader.begin(line, number=len(account.tables), source=0)
             taken = table.take(line)
@@ -52,8 +53,13 @@ def read_text(reader: TextFormat, text: str) -> Account:
             last = number
         table = _enter(account, table, line, taken)
     if table is not None:
+        account.readings.extend(_held(table))
         account.tables.append(table.finish(last))
     return account
+
+
+def _held(table: OpenTable) -> Sequence[Reading]:
+    return table.held() if isinstance(table, HoldingTable) else ()
 
 
 def _enter(account: Account, table: OpenTable | None, line: TextLine, taken: object) -> OpenTable | None:
@@ -64,12 +70,15 @@ def _enter(account: Account, table: OpenTable | None, line: TextLine, taken: obj
         account.unreadable[line.number] = taken.why
     elif taken in ("known", "ended"):
         account.known.add(line.number)
+    elif taken == "held":
+        account.read.add(line.number)
     else:
         readings = tuple(taken)
         assert all(reading.table == len(account.tables) for reading in readings)
         account.readings.extend(readings)
         account.read.add(line.number)
     if taken == "ended" and table is not None:
+        account.readings.extend(_held(table))
         account.tables.append(table.finish(line.number))
         return None
     return table

@@ -79,3 +79,14 @@ def test_a_garbled_output_is_accounted_for(name):
 @given(st.lists(st.one_of(st.text(max_size=60), st.from_regex(r"\A\|[ 0-9.KMGiBps|]{0,50}\|\Z")), max_size=6))
 def test_any_lines_are_accounted_for(lines):
     accounts_for_every_line(FORMAT, "| payload |    busbw   |    algbw   |\n" + "\n".join(lines))
+
+
+def test_a_table_of_the_page_below_is_none_of_its_rows():
+    page = sample("all_reduce_bench.txt").partition("Elapsed")[0]
+    other = "| node | busbw | spec | share |\n| :-- | --: | --: | --: |\n| A100 | 234.89GBps | 300 | 78% |\n"
+    found = read_text(FORMAT, f"{page}\nOf other nodes:\n\n{other}")
+
+    assert found.readings == read_text(FORMAT, page).readings
+    assert found.unreadable == {}
+    rows = page[: page.rindex("|") + 1]
+    assert len(read_text(FORMAT, f"{rows}\n{other}").unreadable) == 3

@@ -152,3 +152,18 @@ def test_declared_and_revealed_ranks_may_differ():
     table = read(text.replace("#\n#                         ", devices + "#\n#                         ", 1)).table
 
     assert (table.ranks, table.ranks_from_rates, table.doubts) == (8, 4, ())
+
+
+@pytest.mark.parametrize(("kept", "ranks"), [((0, 1, 2, 3, 4, 5, 6, 7), 8), ((7,), None), ((0, 7), None)])
+def test_a_list_of_devices_with_gaps_does_not_say_how_many_ranks_there_are(kept, ranks):
+    """As in coreweave/nccl-tests and oracle-quickstart/oci-hpc-oke: pages show the last device, or the first and it."""
+    lines = sample("nccl-tests-2.17.9.log").decode().splitlines()
+    devices = [line for line in lines if "device" in line and " Rank " in line]
+    rest = [line for line in lines if line not in devices or devices.index(line) in kept]
+    (table,) = read("\n".join(rest) + "\n").tables
+
+    assert len(devices) == 8
+    assert table.ranks == ranks
+    assert table.ranks_from_rates is not None
+    assert len(table.devices) == (8 if ranks else 0)
+    assert dict(table.parameters).get("left out of the text") == (None if ranks else "devices")

@@ -116,8 +116,21 @@ def test_the_last_row_of_ucx_perftest_is_the_result_where_rows_name_no_stage():
 def test_a_row_without_its_stage_is_no_result_of_a_table_that_names_stages():
     found = read(sample("ucx_perftest_bw.txt").replace("Final:", "      "))
 
-    assert not found.readings
+    # The row before it tells what was measured until then.
+    assert [reading.line for reading in found.readings] == [8]
     assert not found.table.complete
+
+
+def test_of_a_test_of_ucx_perftest_without_an_end_the_last_row_of_its_only_thread_is_read():
+    text = sample("ucx_perftest_bw.txt").partition("Final:")[0]
+    found = read(text)
+
+    (reading,) = found.readings
+    assert (reading.line, reading.printed) == (8, "14245.16 MB/s")
+    assert not found.table.complete
+    assert found.unread == ()
+    # Of several threads none speaks for the test.
+    assert not read(text + text.splitlines()[-1].replace("[thread 0]", "[thread 1]") + "\n").readings
 
 
 @pytest.mark.parametrize("prefix", ["", "[1736991281.943478] [n1:42638:0]   "])

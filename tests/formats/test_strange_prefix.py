@@ -1,6 +1,7 @@
 """Prefixes that no launcher here writes: told from the first line of a table and one that begins alike."""
 
 import json
+import re
 
 import pytest
 
@@ -149,3 +150,28 @@ def test_a_table_is_read_after_many_lines_that_only_speak_of_one():
     chatter = "".join(f"log {number}: busbw {number}, Running case {number}.\n" for number in range(5000))
 
     assert numbers(read(chatter + prefixed(TABLE, "log 5001: "))) == numbers(read(TABLE))
+
+
+def test_a_tag_that_mpirun_repeats_within_a_row_is_left_out():
+    """As in KeitaW/p5-nccl-test-2024-07-19: nccl-tests writes a row in three pieces."""
+    text = sample("nccl-tests-2.13-mpirun-tags.log").decode()
+    tag = "[1,0]<stdout>:"
+    torn = re.sub(r"(?m)( sum +-1)( +[\d.]+)", rf"\1{re.escape(tag)}\2", text).replace("\\", "")
+    found, whole = read(torn), read(text)
+
+    assert f"-1{tag} " in torn
+    assert found.readings == whole.readings
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['[[ -x "$X" ]] || exit 1', "[](){#ref-communication-nccl}", "[[Home]]", '["NCCL"](https://example.org/nccl)'],
+)
+def test_a_link_of_a_page_begins_no_document(line):
+    (unread,) = read(f"{line}\n").unread
+    assert unread.why == "no reader knows this line"
+
+
+@pytest.mark.parametrize("text", ["[]", "[[1, 2], [3]]", '["a", "b"]', "[\n]"])
+def test_a_list_of_json_is_still_taken_for_one(text):
+    assert {line.why for line in read(f"{text}\n").unread} != {"no reader knows this line"}

@@ -18,9 +18,10 @@ from busbw.machine.named import host_of
 from busbw.machine.read.built import assigned, read_binary
 from busbw.machine.read.commands import NOISE
 from busbw.machine.read.hardware import hardware_of
-from busbw.machine.read.image import ImageError, squash_tree
+from busbw.machine.read.image import ImageError, NoImageError, squash_tree
 from busbw.machine.read.index import SnapshotIndex
 from busbw.machine.read.kernel import built_with_cuda
+from busbw.machine.read.layers import archive_kind
 from busbw.machine.read.loader import cache_of
 from busbw.machine.read.managers import conda_package, easybuild_package, module_file, spack_package, spack_views
 from busbw.machine.read.noise import noise_of, summary
@@ -168,9 +169,10 @@ def _reader(data: bytes) -> Callable[[int, int], bytes]:
 
 def _image(data: bytes) -> object:
     """Read an image, and every file in its first folders."""
+    archive_kind(data)
     try:
         tree = squash_tree(_reader(data), len(data))
-    except ImageError as error:
+    except (ImageError, NoImageError) as error:
         raise InputError(str(error)) from error
     found = []
     for name in tree.names("/")[:8]:

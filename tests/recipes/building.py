@@ -68,14 +68,21 @@ def nccl(folder: Path, *, version: str = "2.27.7", code: bytes = b"", asks: rang
     return made
 
 
-def libfabric(folder: Path, *, provider: str | None = "cxi", version: str = "1.22.0", **more: object) -> Path:
+def libfabric(
+    folder: Path,
+    *,
+    provider: str | None = "cxi",
+    version: str = "1.22.0",
+    texts: tuple[str, ...] | None = None,
+    **more: object,
+) -> Path:
     """Return a stand-in for libfabric, with the provider of a fabric."""
     needs = ()
     if provider is not None:
         needs = (build(folder / f"lib{provider}.so.1", defines=(f"{provider}_open",), soname=f"lib{provider}.so.1"),)
     return build(
-        folder / "libfabric.so.1", defines=("fi_getinfo",), texts=(version,), needs=needs, soname="libfabric.so.1",
-        **more,  # type: ignore[arg-type] # options of build
+        folder / "libfabric.so.1", defines=("fi_getinfo",), texts=(version, "cudaMemcpy") if texts is None else texts,
+        needs=needs, soname="libfabric.so.1", **more,  # type: ignore[arg-type] # options of build
     )  # fmt: skip
 
 
@@ -86,13 +93,14 @@ def plugin(
     has: range = range(2, 7),
     name: str = "libnccl-net.so",
     version: str = "1.7.4-aws",
+    opens: tuple[str, ...] = (),
     options: tuple[str, ...] = (),
 ) -> Path:
     """Return a stand-in for aws-ofi-nccl."""
     return build(
         folder / name,
         defines=tuple(f"ncclNetPlugin_v{number}" for number in has),
-        texts=(f"NET/OFI Initializing aws-ofi-nccl {version}",),
+        texts=(f"NET/OFI Initializing aws-ofi-nccl {version}", *opens),
         needs=(fabric,),
         options=options,
     )

@@ -219,6 +219,14 @@ def test_a_folder_of_an_image_is_the_same_on_every_node(tmp_path: Path) -> None:
             "aws-ofi-nccl 1.9.1-aws asks for libfabric 1.18.0 or later, and 1.17.0 is loaded",
         ),
         ("1.9.1-aws", "1.18.0", "2.27.7", None),
+        # Its own release notes ask for the same: what is known is that of the release before it.
+        (
+            "1.9.2-aws",
+            "1.17.0",
+            "2.27.7",
+            "aws-ofi-nccl 1.9.2-aws asks for libfabric 1.18.0 or later, and 1.17.0 is loaded",
+        ),
+        ("1.10.0-aws", "1.17.0", "2.27.7", None),
         ("1.9.1-aws", "1.22.0", "2.4.7", "aws-ofi-nccl 1.9.1-aws asks for NCCL 2.4.8 or later, and 2.4.7 is loaded"),
         ("1.9.1-aws", "1.22.0", "2.4.8", None),
         # Its release notes ask for no libfabric; and of one that busbw does not know nothing is asked.
@@ -306,6 +314,34 @@ def test_the_provider_of_the_fabric_is_looked_for(
     plugin(tmp_path / "ofi", libfabric(tmp_path / "fabric", provider=provider))
     found = examine(tmp_path / "nccl", tmp_path / "ofi", tmp_path / "fabric", platform=platform)
     assert ("STACK013" in codes(found)) is wrong
+
+
+@pytest.mark.parametrize(("texts", "expected"), [((), {"STACK017"}), (("cudaMemcpy",), set())])
+def test_a_libfabric_that_was_built_without_cuda_is_found(
+    texts: tuple[str, ...], expected: set[str], tmp_path: Path
+) -> None:
+    fabric = libfabric(tmp_path / "fabric", texts=("1.22.0", *texts))
+    made = plugin(tmp_path / "ofi", fabric)
+    ours = nccl(tmp_path / "nccl", code=SM_90)
+    found = examine(made.parent, ours.parent, fabric.parent, platform=SLINGSHOT)
+    assert {each.code for each in found.findings if each.is_serious} == expected
+    # InfiniBand goes past libfabric.
+    assert "STACK017" not in codes(examine(made.parent, ours.parent, fabric.parent))
+
+
+@pytest.mark.parametrize(("name", "expected"), [("libcudart.so", set()), ("libcudart.so.12", {"STACK016"})])
+def test_a_library_that_a_plug_in_opens_by_name_is_looked_for(name: str, expected: set[str], tmp_path: Path) -> None:
+    # An image, as this host may have a CUDA.
+    root = tmp_path / "root"
+    fabric = libfabric(root / "usr" / "lib64", options=("-Wl,-rpath,$ORIGIN",))
+    made = plugin(root / "opt" / "ofi", fabric, opens=("libcudart.so",), options=("-Wl,-rpath,$ORIGIN",))
+    build(made.parent / name, defines=("cudaGetDeviceCount",), soname="libcudart.so.12")
+    nccl(root / "opt" / "nccl", code=SM_90)
+    build(root / "usr" / "lib64" / "libc.so.6", defines=("puts",), soname="libc.so.6")
+    found = examine_inside(root)
+    assert {each.code for each in found.findings if each.is_serious} == expected
+    if expected:
+        assert "opens libcudart.so by this name" in one(found, "STACK016").evidence
 
 
 def test_a_provider_in_a_file_of_its_own_counts(tmp_path: Path) -> None:

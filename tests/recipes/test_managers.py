@@ -1,6 +1,10 @@
 """Stacks that a site's package managers installed: what they are named by, and what is given in place of folders."""
 
+import gzip
+import io
 import json
+import os
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -179,11 +183,76 @@ def test_a_module_file_whose_folders_are_elsewhere_is_refused_with_them(tmp_path
         examine_host((file,))
 
 
-def test_an_image_in_layers_is_refused_with_what_unpacks_it(tmp_path: Path) -> None:
-    (tmp_path / "oci").mkdir()
-    (tmp_path / "oci" / "oci-layout").write_text('{"imageLayoutVersion":"1.0.0"}')
-    (tmp_path / "saved.tar").write_bytes(bytes(257) + b"ustar\00000" + bytes(1000))
-    for name, hint in (("oci", "oci:"), ("saved.tar", "docker-archive:")):
-        with pytest.raises(InputError, match="in layers") as refused:
-            examine_image(tmp_path / name, (), ())
-        assert hint in (refused.value.hint or "")
+def tar_of(*names: str) -> bytes:
+    """Return a tar whose members have these names, in this order."""
+    whole = io.BytesIO()
+    with tarfile.open(fileobj=whole, mode="w") as archive:
+        for name in names:
+            archive.addfile(tarfile.TarInfo(name))
+    return whole.getvalue()
+
+
+OF_DOCKER = tar_of("1f" * 32 + ".tar", "manifest.json")
+NO_IMAGE = "is no image: it begins neither"
+
+
+@pytest.mark.parametrize(("content", "said", "hint"), [
+    (OF_DOCKER, "in layers", "apptainer build NAME.sif docker-archive:"),
+    (gzip.compress(OF_DOCKER), "in layers", "docker-archive:"),
+    (tar_of("blobs/", "index.json"), "in layers", "oci-archive:"),
+    (tar_of("./", "./usr/", "./usr/lib/"), "an archive of files", "tar -xf"),
+    (b"\x28\xb5\x2f\xfd" + bytes(40), "a packed archive", "tar -tf"),
+    (b"", NO_IMAGE, ".sqsh"),
+    (b"hello\n" * 40, NO_IMAGE, ".sqsh"),
+    (b"\x7fELF" + bytes(400), NO_IMAGE, ".sqsh"),
+    (b"hsqs" + bytes(40), "is cut off: it has 44 bytes", ".sqsh"),
+    (bytes(32) + b"SIF_MAGIC\0" + bytes(200), "a SIF without a file system", ".sif"),
+])  # fmt: skip
+def test_what_is_no_image_that_can_be_looked_into_is_bad_input(
+    content: bytes, said: str, hint: str, tmp_path: Path
+) -> None:
+    (tmp_path / "image").write_bytes(content)
+    with pytest.raises(InputError, match=said) as refused:
+        examine_image(tmp_path / "image", (), ())
+    assert hint in (refused.value.hint or "")
+
+
+@pytest.mark.parametrize(("names", "hint"), [
+    (("oci-layout", "index.json"), "apptainer build NAME.sif oci:"),
+    (("manifest.json", "version"), "skopeo copy dir:"),
+])  # fmt: skip
+def test_a_folder_in_layers_is_refused_with_what_unpacks_it(names: tuple[str, ...], hint: str, tmp_path: Path) -> None:
+    for name in names:
+        (tmp_path / name).write_text("{}")
+    with pytest.raises(InputError, match="in layers") as refused:
+        examine_image(tmp_path, (), ())
+    assert hint in (refused.value.hint or "")
+
+
+@pytest.mark.parametrize("name", ["docker://nvcr.io/nvidia/pytorch:25.01-py3", "nvcr.io#nvidia/pytorch:25.01-py3"])
+def test_a_name_in_a_registry_is_told_from_a_file_that_is_not_there(name: str) -> None:
+    with pytest.raises(InputError, match="in a registry"):
+        examine_image(Path(name), (), ())
+    with pytest.raises(InputError, match="there is no"):
+        examine_image(Path("pytorch.sqsh"), (), ())
+
+
+def test_what_is_neither_a_file_nor_a_folder_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "image")
+    with pytest.raises(InputError, match="neither a file nor a folder"):
+        examine_image(tmp_path / "image", (), ())
+
+
+@pytest.mark.parametrize("named", ["", "spack.lock"])
+def test_an_environment_of_spack_that_is_not_installed_is_said_to_be_none(named: str, tmp_path: Path) -> None:
+    (tmp_path / "spack.lock").write_text('{"_meta":{"file-type":"spack-lockfile","lockfile-version":5}}')
+    with pytest.raises(InputError, match="it has no view") as refused:
+        examine_host((tmp_path / named,))
+    assert (refused.value.hint or "").startswith(f"spack -e {tmp_path} install")
+
+
+def test_an_image_that_is_given_as_a_folder_is_told_its_option(tmp_path: Path) -> None:
+    (tmp_path / "nccl.sqsh").write_bytes(b"hsqs" + bytes(200))
+    with pytest.raises(InputError, match="nothing of a stack") as refused:
+        examine_host((tmp_path / "nccl.sqsh",))
+    assert refused.value.hint == f"--image {tmp_path / 'nccl.sqsh'}"

@@ -285,7 +285,9 @@ def numbers(root: ET.Element) -> Iterator[Corruption]:
         if pci.get("link_width") is not None:
             text = set_at(root, "pci", index, "link_width", "x16")
             yield Corruption("width with an x", place, text, codes("025"), codes("025"))
-    for tag, name in (("gpu", "sm"), ("nvlink", "count"), ("net", "port"), ("net", "maxconn")):
+    for tag, name in (
+        ("gpu", "sm"), ("gpu", "gdr"), ("nvlink", "count"), ("net", "port"), ("net", "maxconn"), ("net", "gdr"),
+    ):  # fmt: skip
         for index, element in enumerate(root.iter(tag)):
             if element.get(name) is not None:
                 text = set_at(root, tag, index, name, "many")

@@ -160,6 +160,12 @@ def test_the_legend_names_the_ports():
             "compute capability",
         ),
         (Topology(devices=(make_device("0000:00:16.0", "other"),)), "without a class"),
+        (
+            msgspec.structs.replace(
+                two_sockets(), nets=tuple(msgspec.structs.replace(net, speed_Mbps=None) for net in two_sockets().nets)
+            ),
+            "no speed is given of mlx5_0",
+        ),
     ],
 )
 def test_what_a_topology_leaves_open_is_said(node: Topology, words: str) -> None:

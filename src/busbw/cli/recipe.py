@@ -153,7 +153,7 @@ def adopt(
 
     PREFIX: folders or files with NCCL, its plug-in, libfabric, MPI, hwloc, nccl-tests; with --image, paths inside.
 
-    Exit code 0: nothing but notes; 1: findings; 2: nothing of a stack is there; 4: the image cannot be read here.
+    Exit code 0: nothing but notes; 1: findings; 2: nothing of a stack is there, or no image; 4: it cannot be read.
     """
     if not places and image is None:
         raise InputError("no folder is named", where="PREFIX", hint="busbw recipe adopt PREFIX... --platform ID")

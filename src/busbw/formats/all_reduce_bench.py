@@ -37,6 +37,8 @@ class _AllReduceBenchTable:
         self._title: re.Match[str] | None = None
         self._columns: tuple[str, ...] = ()
         self._footer: tuple[tuple[str, str], ...] = ()
+        # Whether other lines have followed the rows: what is no row of this table then belongs to another one.
+        self._is_interrupted = False
 
     def take(self, line: TextLine) -> Taken | Sequence[Reading] | Unreadable:
         if len(line.text) > LONGEST_ROW:
@@ -46,14 +48,18 @@ class _AllReduceBenchTable:
             self._footer = (("Elapsed time", match[1]),)
             return "ended"
         if _HEADER.fullmatch(text):
-            self._columns = _cells(text)
+            self._columns, self._is_interrupted = _cells(text), False
             return "known"
         if text.startswith("|") and self._columns and not _RULE.fullmatch(text):
-            try:
-                return (self._reading(line.number, named(self._columns, _cells(text))),)
-            except CellError as error:
-                return Unreadable(str(error))
+            return self._row(line.number, text)
+        self._is_interrupted = self._is_interrupted or not text.startswith("|")
         return "known" if self._is_known(text) else "foreign"
+
+    def _row(self, number: int, text: str) -> Taken | Sequence[Reading] | Unreadable:
+        try:
+            return (self._reading(number, named(self._columns, _cells(text))),)
+        except CellError as error:
+            return "foreign" if self._is_interrupted else Unreadable(str(error))
 
     def finish(self, last_line: int) -> Table:
         return Table(

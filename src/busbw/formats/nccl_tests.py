@@ -248,9 +248,12 @@ class _NcclTestsTable:
             self._lacks_rows = True
         return "known"
 
+    def _lacks_devices(self) -> bool:
+        return self._head.lacks_devices or self._head.has_gaps()
+
     def _left_out(self) -> str:
         """Return what somebody left out of the text, and if the rest is not of one run; "" for a whole table."""
-        said = " and ".join(["devices"] * self._head.lacks_devices + ["rows"] * self._lacks_rows)
+        said = " and ".join(["devices"] * self._lacks_devices() + ["rows"] * self._lacks_rows)
         most = dict(self._head.parameters).get("maxBytes", "")
         if said and most.isdecimal() and self._largest > int(most):
             said += f"; a row of {self._largest} bytes where the head says {most} at most, as of another run"
@@ -285,7 +288,7 @@ class _NcclTestsTable:
             ranks_from_rates=self._check.ranks(),
             versions=head.versions,
             parameters=parameters,
-            devices=() if head.lacks_devices else tuple(head.devices),
+            devices=() if self._lacks_devices() else tuple(head.devices),
             footer=tuple(head.footer.items()),
             complete=head.complete,
             failures=tuple(head.failures),

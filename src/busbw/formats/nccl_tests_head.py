@@ -128,7 +128,14 @@ class Head:
         if not self.devices or self.lacks_devices:
             return None
         first = self.devices[0].group
-        return len({device.rank for device in self.devices if device.group == first})
+        ranks = {device.rank for device in self.devices if device.group == first}
+        return None if self.has_gaps() else len(ranks)
+
+    def has_gaps(self) -> bool:
+        """Whether numbers are absent between the ranks of an only group: somebody left lines out without a mark."""
+        ranks = {device.rank for device in self.devices}
+        is_one_group = len({device.group for device in self.devices}) == 1
+        return is_one_group and max(ranks) - len(ranks) + 1 > 0
 
     def _mark(self, name: str, match: re.Match[str], text: str, *, has_header: bool) -> Taken:
         if has_header or (name in self._seen and not self._is_copy(name, text)):

@@ -2,7 +2,8 @@
 
 MB/s are 2**20 bytes a second (tools/perf/perftest.c divides by 1024 twice). A time is the latency of a message or,
 where the header says overhead, what one operation takes. Rows of threads before the end are its progress. Up to 1.8
-rows name no stage: the last one is the end. UCX_PROTO_INFO prints tables of its own in between, which hold no result.
+rows name no stage: the last one is the end. Of a test that was stopped before its end the last row of its only thread
+tells what was measured until then. UCX_PROTO_INFO prints tables of its own in between, which hold no result.
 """
 
 import re
@@ -62,8 +63,11 @@ class _UcxPerftestTable:
         self._middle: str | None = None
         self._is_complete = False
         self._names_stages = True
-        # Where rows name no stage: the last one, which a further row replaces.
+        # Where rows name no stage, or none is the end: the last one, which a further row replaces.
         self._last: tuple[int, tuple[str, ...]] | None = None
+        # The first thread that a row names, and whether a row has named another one.
+        self._thread: str | None = None
+        self._has_threads = False
 
     def take(self, line: TextLine) -> Taken | Sequence[Reading] | Unreadable:
         if len(line.text) > LONGEST_ROW:
@@ -90,7 +94,7 @@ class _UcxPerftestTable:
             self._reading(number, _END, cells)
         except CellError as error:
             return Unreadable(str(error))
-        self._is_complete = True
+        self._is_complete = not self._names_stages
         self._last = (number, tuple(cells))
         return "held"
 
@@ -139,12 +143,16 @@ class _UcxPerftestTable:
 
     def _row(self, number: int, stage: str, cells: Sequence[str]) -> Taken | Sequence[Reading] | Unreadable:
         if stage.startswith("[thread"):
+            self._thread = self._thread or stage
+            if stage == self._thread and not self._has_threads:
+                return self._hold(number, cells)
+            self._has_threads, self._last = True, None
             return "known"
         try:
             reading = self._reading(number, stage, cells)
         except CellError as error:
             return Unreadable(str(error))
-        self._is_complete = True
+        self._is_complete, self._last = True, None
         return (reading,)
 
     def _reading(self, number: int, stage: str, cells: Sequence[str]) -> Reading:

@@ -496,6 +496,10 @@ class BuiltFile(Value, kw_only=True, frozen=True):
     # Folders of RPATH and RUNPATH that are not there.
     absent: tuple[str, ...] = ()
     needs: tuple[Linked, ...] = ()
+    # Of a plug-in: what it opens by name when it starts, and cannot do without.
+    opens: tuple[Linked, ...] = ()
+    # Of libfabric: whether it was built with CUDA, so that its providers reach the memory of GPUs.
+    has_cuda: bool | None = None
     # Links that lead to it, of those in the folders that were given.
     links: tuple[str, ...] = ()
     # Whether it is in a folder that was given, and not one that was found through another.

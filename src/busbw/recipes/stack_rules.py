@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from busbw.facts.recipes import FabricStack, from_source, recipe_versions
+from busbw.facts.recipes import FabricStack, Plugin, from_source, recipe_versions
 from busbw.facts.rules import finding
 from busbw.model.finding import Finding, counts_of
 from busbw.model.host import NET, Adoption, BuiltFile, BuiltStack, Linked
@@ -255,6 +255,17 @@ def _plugins(stack: BuiltStack, _machine: Machine) -> Iterator[Finding]:
         if nccl is not None and nccl.networks:
             yield from _other_kinds(nccl, file)
     plugin = stack.network_plugin()
+    if plugin is not None and not _is_of_another_host(plugin, stack):
+        for link in (each for each in plugin.opens if each.path is None):
+            yield finding(
+                "STACK016",
+                evidence=f"{plugin.path} opens {link.name} by this name; {_searched(stack)}",
+                fix=f"add CUDA's folder with {link.name} to LD_LIBRARY_PATH; "
+                f"where only {link.name}.NUMBER is installed, make a link of that name beside it",
+                look=f"find / -xdev -name '{link.name}*' 2>/dev/null",
+                file=_file(plugin),
+                name=link.name,
+            )
     if plugin is not None and not plugin.is_usual_plugin:
         yield finding(
             "STACK014",
@@ -304,7 +315,9 @@ def _networks(stack: BuiltStack, machine: Machine) -> Iterator[Finding]:
         return
     link = next((each for each in plugin.needs if each.name.startswith("libfabric.so")), None)
     libfabric = next((each for each in stack.files if link is not None and each.path == link.path), None)
-    if need.provider is not None and libfabric is not None and need.provider not in libfabric.providers:
+    if libfabric is None or need.provider is None:
+        return
+    if need.provider not in libfabric.providers:
         yield finding(
             "STACK013",
             evidence=f"{libfabric.path}, {libfabric.version or 'version unknown'}, taken by {link.by if link else ''}; "
@@ -312,6 +325,15 @@ def _networks(stack: BuiltStack, machine: Machine) -> Iterator[Finding]:
             fix=f"build the plug-in with the libfabric of the fabric: {need.libfabric}",
             look=f"fi_info -p {need.provider}",
             provider=need.provider,
+        )
+    # Without the provider it is another libfabric that has to be taken.
+    elif libfabric.has_cuda is False and machine.sm is not None:
+        yield finding(
+            "STACK017",
+            evidence=f"{libfabric.path}, {libfabric.version or 'version unknown'}: it calls no function of CUDA",
+            fix=f"take the libfabric of the fabric ({need.libfabric}), or configure it with --with-cuda",
+            look=f"strings {libfabric.path} | grep -x cudaMemcpy",
+            file=_file(libfabric),
         )
 
 
@@ -381,7 +403,7 @@ def _requirements(stack: BuiltStack) -> Iterator[Finding]:
     plugin = stack.network_plugin()
     if plugin is None or plugin.version is None:
         return
-    known = next((each for each in recipe_versions().plugin if each.version == plugin.version), None)
+    known = _known_release(plugin.version)
     for name, least, file in (
         ("NCCL", known.nccl_since if known else None, stack.loaded("nccl")),
         ("libfabric", known.libfabric_since if known else None, _libfabric_of(stack, plugin)),
@@ -398,6 +420,17 @@ def _requirements(stack: BuiltStack) -> Iterator[Finding]:
                 version=version,
             )
             yield replace(found, source=known.source if known else None)
+
+
+def _known_release(version: str) -> Plugin | None:
+    """Return what is known of a release of the plug-in, or of the last one before it in its series."""
+    series = numbers(version)[:2]
+    earlier = [
+        each
+        for each in recipe_versions().plugin
+        if numbers(each.version)[:2] == series and numbers(each.version)[:3] <= numbers(version)[:3]
+    ]
+    return max(earlier, key=lambda each: numbers(each.version)[:3], default=None)
 
 
 def _libfabric_of(stack: BuiltStack, plugin: BuiltFile) -> BuiltFile | None:

@@ -48,7 +48,12 @@ def split(line: str) -> tuple[str, str]:
     if not text.isascii():
         text = text.translate(_BLANKS)
     marks, end = _marks(text)
-    return "".join((match["tag"] or "").strip() for match in marks), text[end:]
+    rest = text[end:]
+    for match in marks:
+        # mpirun writes its tag again before each piece that a process wrote without ending the line.
+        if match["tag"] and match["tag"].startswith("[") and match["tag"].endswith(":") and match["tag"] in rest:
+            rest = rest.replace(match["tag"], "")
+    return "".join((match["tag"] or "").strip() for match in marks), rest
 
 
 def tag_spans(text: str) -> list[tuple[int, int]]:

@@ -17,7 +17,10 @@ from busbw.model.imported import Reading, Table
 # A document is decoded whole; its values take several times its size.
 MOST_BYTES = 32 * 2**20
 # How a document's first line begins: no log line does.
-_FIRST = re.compile(r'\s*(?:\{\s*(?:$|["}])|\[\s*(?:$|[\[{"\]]|-?\d[\d.]*\s*(?:,|\]\s*$)))')
+# No document begins like the link of a page: `[](#name)`, `[[name]]`, `["words"](address)`.
+_FIRST = re.compile(
+    r'\s*(?:\{\s*(?:$|["}])|\[\s*(?:$|\{|\[\s*(?:$|[\[{"\]]|-?\d)|"(?![^"]*"\]\()|\]\s*(?:$|,)|-?\d[\d.]*\s*(?:,|\]\s*$)))'
+)
 # Strings, which may hold brackets; brackets; and a quotation mark that no other one answers.
 TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{}"]')
 _VALUES = frozenset('{["-0123456789tfn')

@@ -14,7 +14,8 @@ from busbw.base.errors import InputError
 from busbw.machine.capture.trees import BoundTree, FileTree, FolderTree, real_path
 from busbw.machine.read.built import assigned, read_binary
 from busbw.machine.read.elf import Dynamic, dynamic_of
-from busbw.machine.read.image import ImageError, squash_tree
+from busbw.machine.read.image import ImageError, NoImageError, squash_tree
+from busbw.machine.read.layers import ARCHIVE_HEAD_BYTES, archive_kind, folder_kind, is_in_registry, refused_layers
 from busbw.machine.read.loader import LibrarySearch, LoadedBy, Provider, cache_of, expanded, is_built_in
 from busbw.machine.read.managers import (
     conda_package,
@@ -42,6 +43,9 @@ _OF_SYSTEM = re.compile(r"/(?:usr/)?lib(?:64)?(?:/\w+-linux-gnu)?")
 _PROGRAM = re.compile(r"\w+_perf(?:_\w+)?")
 # In an image, where everything else lies too: names that may be part of a stack.
 _OF_STACK = re.compile(r"lib(?:r?nccl|fabric|cxi|efa|mpi|hwloc|cudart|\w+-fi)[\w+.-]*\.so(?:\.\d+)*|\w+_perf(?:_\w+)?")
+_OF_ENVIRONMENT = ("spack.yaml", "spack.lock")
+_TAKEN = "--image takes a .sif of Apptainer, a .sqsh of enroot, or the folder of an unpacked image"
+_PULL = "apptainer pull NAME.sif docker://IMAGE, or enroot import -o NAME.sqsh docker://IMAGE; then --image NAME.sif"
 _IMAGE_FOLDERS = ("/opt", "/usr/local", "/usr/lib", "/usr/lib64", "/workspace", "/nccl-tests", "/root", "/home")
 
 
@@ -211,11 +215,12 @@ class _Examiner:
 
     def _of_environment(self, place: str) -> tuple[str, ...]:
         """Return the views of an environment of Spack, in one of which all that it installed is linked."""
-        names = self._tree.names(place) if self._is_folder(place) else ()
-        manifest = next((name for name in ("spack.yaml", "spack.lock") if name in names), None)
+        folder, _, name = place.rstrip("/").rpartition("/")
+        folder = folder if name in _OF_ENVIRONMENT else place.rstrip("/")
+        names = self._tree.names(folder) if self._is_folder(folder) else ()
+        manifest = next((name for name in _OF_ENVIRONMENT if name in names), None)
         if manifest is None:
             return ()
-        folder = place.rstrip("/")
         raw = self._bytes(f"{folder}/{manifest}") if manifest.endswith(".yaml") else None
         text = raw.decode("utf-8", "replace") if raw is not None else ""
         views = tuple(filter(self._is_folder, spack_views(text, folder)))
@@ -223,6 +228,12 @@ class _Examiner:
             name = folder.rpartition("/")[2]
             source = BuiltSource(kind="environment", manager="Spack", name=name, file=f"{folder}/{manifest}")
             self.sources.append(source)
+        elif name in _OF_ENVIRONMENT or set(names) <= {*_OF_ENVIRONMENT, ".spack-env"}:
+            raise InputError(
+                f"{folder} is an environment of Spack, and what it would install is not here: it has no view",
+                where="PREFIX",
+                hint=f"spack -e {folder} install; or name the folders that spack location -i NAME prints",
+            )
         return views
 
     def candidates(self, places: tuple[str, ...], *, of_stack: bool) -> Iterator[str]:
@@ -290,7 +301,13 @@ class _Examiner:
                 if found and found[0].path not in seen:
                     seen.add(found[0].path)
                     waiting.append((LoadedBy(found[0].path, found[0].dynamic), *chain))
-        return msgspec.structs.replace(first.file, needs=tuple(needs)), sorted(seen - {first.file.path})
+        opens = [
+            _link(each.name, first.dynamic, found[0] if found else None, [])
+            for each in first.file.opens
+            for found in [list(search.providers(each.name, (LoadedBy(first.file.path, first.dynamic),)))]
+        ]
+        file = msgspec.structs.replace(first.file, needs=tuple(needs), opens=tuple(opens))
+        return file, sorted(seen - {first.file.path})
 
 
 def _link(name: str, user: Dynamic, found: Provider | None, others: list[str]) -> Linked:
@@ -340,10 +357,14 @@ def examine_image(
 
     An image is a file of Apptainer or enroot, or an unpacked folder. One that cannot be read here has no files, and
     says why. `usual`: folders that are bound where this host has them. Raises InputError for an image that is not
-    there, and where nothing of a stack is found.
+    there, for what is no image or is cut off, and where nothing of a stack is found.
     """
     if not _is_there(image):
-        raise InputError(f"there is no {image}", where="--image")
+        if is_in_registry(str(image)):
+            raise InputError(
+                f"{image} names an image in a registry, and only files are read", where="--image", hint=_PULL
+            )
+        raise InputError(f"there is no {image}", where="--image", hint=_TAKEN)
     for here, _inside in binds:
         if not Path(here).is_dir():
             raise InputError(f"there is no folder {here}", where="--bind")
@@ -351,8 +372,13 @@ def examine_image(
     with ExitStack() as opened:
         try:
             inner = FolderTree(image, opened) if image.is_dir() else _packed(image, opened)
+        except NoImageError as error:
+            raise InputError(f"{image} {error}", where="--image", hint=_TAKEN) from error
         except ImageError as error:
-            unread = (f"{image}: {error}; check.sh looks inside, or unpack it and name the folder",)
+            unpack = "apptainer build --sandbox" if image.suffix == ".sif" else "unsquashfs -d"
+            unread = (
+                f"{image}: {error}; unpack it ({unpack} FOLDER {image}) and name the folder; check.sh looks inside",
+            )
             return BuiltStack(places=places or ("/",), image=str(image.absolute()), files=(), unread=unread)
         binds = (*binds, *(each for each in usual if Path(each[0]).is_dir()))
         tree = BoundTree(inner, FolderTree(Path("/"), opened), binds)
@@ -361,25 +387,17 @@ def examine_image(
         return msgspec.structs.replace(found, image=str(image.absolute()), places=places or ("/",))
 
 
-# How an archive begins.
-_ARCHIVES = ((257, b"ustar"), (0, b"\x1f\x8b"), (0, b"\x28\xb5\x2f\xfd"), (0, b"\xfd7zXZ\0"))
-
-
 def _refuse_layers(image: Path) -> None:
     """Raise InputError for an image that is still in layers: which file is on top is known once it is unpacked."""
-    kind: str | None = None
     if image.is_dir():
-        kind = "oci" if (image / "oci-layout").is_file() else None
+        kind = folder_kind([each.name for each in image.iterdir()])
     elif image.is_file():
         with image.open("rb") as file:
-            head = file.read(512)
-        kind = next(("docker-archive" for at, mark in _ARCHIVES if head[at : at + len(mark)] == mark), None)
+            kind = archive_kind(file.read(ARCHIVE_HEAD_BYTES))
+    else:
+        raise InputError(f"{image} is neither a file nor a folder", where="--image", hint=_TAKEN)
     if kind is not None:
-        raise InputError(
-            f"{image} holds an image in layers, which are not unpacked",
-            where="--image",
-            hint=f"apptainer build NAME.sif {kind}:{image}; or unpack it, and name the folder",
-        )
+        raise refused_layers(kind, image)
 
 
 def _is_there(path: Path) -> bool:
@@ -405,10 +423,13 @@ def _stack(
     given = [found for path in paths if (found := examiner.binary(path)) and found.file.role != "other"]
     parts = [each._replace(file=_with_links(each.file, examiner.links)) for each in given]
     if not parts:
+        packed = next((each for each in places if each.endswith((".sif", ".sqsh", ".squashfs"))), None)
         raise InputError(
             f"nothing of a stack is in {', '.join(places)}",
             where="PREFIX",
-            hint="name the folders that hold libnccl.so, libnccl-net.so, libfabric.so or the programs of nccl-tests",
+            hint=f"--image {packed}"
+            if packed is not None
+            else "name the folders that hold libnccl.so, libnccl-net.so, libfabric.so or the programs of nccl-tests",
         )
     prefixes = () if of_stack else _prefixes(parts)
     files: dict[str, BuiltFile] = {}

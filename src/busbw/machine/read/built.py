@@ -14,7 +14,7 @@ from busbw.machine.read.elf import (
     least_bytes,
     machine_of,
 )
-from busbw.model.host import BuiltFile, NcclKind, Role
+from busbw.model.host import BuiltFile, Linked, NcclKind, Role
 
 # e_machine and class.
 _MACHINES: dict[tuple[int, int], Literal["x86_64", "aarch64"]] = {(62, 2): "x86_64", (183, 2): "aarch64"}
@@ -63,6 +63,11 @@ _PROVIDERS: tuple[tuple[str, str, bytes], ...] = (
     ("cxi", "libcxi.so", b"\0rx_match_mode\0"),
     ("efa", "libefa.so", b"\0use_device_rdma\0"),
 )
+# What aws-ofi-nccl 1.7, and later ones built with --enable-cudart-dynamic, open by this name and no other
+# (aws/aws-ofi-nccl v1.7.4-aws, src/nccl_ofi_cuda.c; v1.18.0, src/nccl_ofi_cuda.cpp).
+_OPENED = ("libcudart.so",)
+# What libfabric calls, or looks up by its name, where it was built with CUDA (ofiwg/libfabric, src/hmem_cuda.c).
+_OF_CUDA = b"\0cudaMemcpy\0"
 _TEXTS = (".rodata", ".rodata.str1.1", ".rodata.str1.8", ".data.rel.ro", ".data")
 _MOST_TEXT_BYTES = 64 * 2**20
 _MOST_INTERFACES = 200
@@ -89,6 +94,8 @@ def read_binary(read: Read, size_bytes: int, path: str) -> BuiltFile | None:
         soname=dynamic.soname if dynamic is not None else None,
         interfaces=_interfaces(role, contents, text),
         providers=_providers(role, path, dynamic, text),
+        opens=tuple(Linked(name=name) for name in _OPENED if role == "plugin" and f"\0{name}\0".encode() in text),
+        has_cuda=_has_cuda(dynamic, text) if role == "libfabric" else None,
         code=device_code_of(read, contents.sections),
         rpath=dynamic.rpath if dynamic is not None else (),
         runpath=dynamic.runpath if dynamic is not None else (),
@@ -201,6 +208,11 @@ def _providers(role: Role, path: str, dynamic: Dynamic | None, text: bytes) -> t
         for provider, library, parameter in _PROVIDERS
         if any(each.startswith(library) for each in needed) or parameter in text or name.startswith(f"lib{provider}-fi")
     )
+
+
+def _has_cuda(dynamic: Dynamic | None, text: bytes) -> bool:
+    needed = dynamic.needed if dynamic is not None else ()
+    return _OF_CUDA in text or any(each.startswith(("libcudart.so", "libcuda.so")) for each in needed)
 
 
 _ASSIGNMENT = re.compile(r"^[ \t]*(?:export[ \t]+)?(?P<name>[A-Za-z_]\w*)=(?P<value>[^\n]{0,8192})", re.MULTILINE)

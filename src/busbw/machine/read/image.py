@@ -16,6 +16,8 @@ from busbw.machine.read.elf import Read
 
 _SUPERBLOCK = struct.Struct("<4sIIIIHHHHHHQQQQQQQQ")
 _MAGIC = b"hsqs"
+# Of the superblock: how many bytes the whole file system takes.
+_USED = 12
 _SIF_MAGIC, _SIF_MAGIC_AT = b"SIF_MAGIC\0", 32
 # Of the descriptors: how many there may be, their place.
 _SIF_PLACES, _SIF_PLACES_AT = struct.Struct("<qqq"), 88
@@ -47,7 +49,11 @@ ImageKind = Literal["file", "folder", "link", "other"]
 
 
 class ImageError(Exception):
-    """An image that cannot be read, and why."""
+    """An image that cannot be read here, though it may be sound, and why."""
+
+
+class NoImageError(Exception):
+    """A file that is no image, or only a part of one, and what is wrong with it."""
 
 
 class _DamagedError(Exception):
@@ -67,14 +73,25 @@ class _ImageNode(NamedTuple):
 
 
 def squash_tree(read: Read, size_bytes: int) -> "SquashTree":
-    """Return the files of an image. Raises ImageError for what is none, and for one that cannot be unpacked here."""
+    """Return the files of an image.
+
+    Raises NoImageError for what is none, cut off or damaged, ImageError for an image that cannot be unpacked here.
+    """
     start = 0
     if read(_SIF_MAGIC_AT, len(_SIF_MAGIC)) == _SIF_MAGIC:
         start = _partition(read)
     raw = read(start, _SUPERBLOCK.size)
-    if raw[:4] != _MAGIC or len(raw) < _SUPERBLOCK.size:
-        raise ImageError("it is no image of Apptainer or enroot: no SquashFS begins where it should")
-    return SquashTree(lambda offset, count: read(start + offset, count), _SUPERBLOCK.unpack(raw), size_bytes - start)
+    if raw[:4] != _MAGIC[: len(raw)] or not raw:
+        raise NoImageError("is no image: it begins neither as a SIF of Apptainer nor as a SquashFS of enroot")
+    if len(raw) < _SUPERBLOCK.size:
+        raise NoImageError(f"is cut off: it has {size_bytes} bytes, fewer than the head of an image")
+    head = _SUPERBLOCK.unpack(raw)
+    if start + head[_USED] > size_bytes:
+        raise NoImageError(f"is cut off: it has {size_bytes} bytes, and its head says {start + head[_USED]}")
+    tree = SquashTree(lambda offset, count: read(start + offset, count), head, size_bytes - start)
+    if tree.kind("/") != "folder":
+        raise NoImageError("is damaged: the first folder of its SquashFS cannot be read")
+    return tree
 
 
 def _partition(read: Read) -> int:
@@ -92,7 +109,7 @@ def _partition(read: Read) -> int:
                 if system != _SQUASH:
                     raise ImageError("its file system is not SquashFS, but encrypted or ext3")
                 return int(fields[5])
-    raise ImageError("it is a SIF without a file system to start from")
+    raise NoImageError("is cut off or damaged: it is a SIF without a file system to start from")
 
 
 class SquashTree:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from busbw.base.text import listed
 from busbw.base.value import Value
 from busbw.model.limit import Bound
 from busbw.model.topology import (
@@ -440,9 +441,16 @@ def _doubts(topology: Topology) -> Iterator[str]:
         yield "the GPUs' compute capability (sm) is not given: an NVLink counts as 20 GB/s, as of A100"
     if "xgmi" in kinds and any(gpu.gcn is None for gpu in topology.gpus):
         yield "the GPUs' processor (gcn) is not given: an XGMI link counts as 24 GB/s, as of MI60 and MI100"
+    yield from _open_ports(topology)
+
+
+def _open_ports(topology: Topology) -> Iterator[str]:
     if topology.gpus and not topology.nets:
         nics = any(device.kind == "nic" for device in topology.devices)
         yield "no ports are listed: NCCL finds them on the machine" + (", on the NICs that are" if nics else "")
+    slow = [net.name for net in topology.nets if net.speed_Mbps is None]
+    if slow:
+        yield f"no speed is given of {listed(slow)}: 10 Gb/s are counted; on the machine NCCL asks the driver for it"
 
 
 # As nvidia-smi explains them under its matrix.

@@ -19,10 +19,10 @@ _VENDORS = ("GenuineIntel", "AuthenticAMD", "CentaurHauls", "  Shanghai  ")
 _NUMBERS = {
     "cpu": ("numaid", "familyid", "modelid"),
     "pci": ("link_width",),
-    "gpu": ("dev", "sm", "rank"),
+    "gpu": ("dev", "sm", "rank", "gdr"),
     "nvlink": ("count",),
     "c2c": ("bw", "count"),
-    "net": ("dev", "port", "maxconn", "speed"),
+    "net": ("dev", "port", "maxconn", "speed", "gdr", "coll"),
 }
 _FAILS = "NCCL fails with an internal error"
 _ASKS = "NCCL asks the machine"

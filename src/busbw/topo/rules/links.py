@@ -211,7 +211,9 @@ def _odd(subject: TopologySubject) -> Iterator[Finding]:
     rates = Counter(_known_Bps(gpu) for gpu in gpus)
     usual_Bps, votes = rates.most_common(1)[0] if rates else (0.0, 0)
     for gpu in gpus:
-        if votes < _LEAST_VOTES or len(gpus) > 2 * votes or _known_Bps(gpu) >= usual_Bps:
+        # A width that PCIe does not have is said as such.
+        is_wrong = bool(list(_width(subject, gpu)))
+        if votes < _LEAST_VOTES or len(gpus) > 2 * votes or _known_Bps(gpu) >= usual_Bps or is_wrong:
             continue
         yield finding(
             "TOP085",
