@@ -140,9 +140,9 @@ def _nics(words: str, gpus: int) -> tuple[int, int] | None:
     return next((_evenly(each, gpus) for each in totals if each > _FASTEST_PORT), None)
 
 
-def _evenly(total_Gbps: int, gpus: int) -> tuple[int, int] | None:
+def _evenly(gigabits: int, gpus: int) -> tuple[int, int] | None:
     """Return a NIC a GPU, which is as good as more and slower ones; None where they would not be of whole Gb/s."""
-    return (gpus, total_Gbps // gpus) if total_Gbps % gpus == 0 else None
+    return (gpus, gigabits // gpus) if gigabits % gpus == 0 else None
 
 
 def _network(text: str) -> str | None:
