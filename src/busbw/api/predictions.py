@@ -35,7 +35,7 @@ from busbw.predict.cells import read_cells
 from busbw.predict.changes import Changes, changed_call, changes_of
 from busbw.predict.closed import predicted
 from busbw.predict.described import captured_machine, described_machine
-from busbw.predict.graphs import MOST_BYTES, graphs_as_stated, graphs_of_file, graphs_of_log, graphs_of_plans
+from busbw.predict.graphs import MOST_BYTES, graphs_as_stated, graphs_of_file, graphs_of_log, graphs_of_search
 from busbw.predict.intervals import band_of
 from busbw.predict.machines import CannotTellError, MachineClass, groups_of, machine_of, measured_elsewhere
 from busbw.predict.nccl import choice
@@ -45,7 +45,7 @@ from busbw.predict.worth import narrower_of, sensitivity_of
 from busbw.stats.distributions import median
 from busbw.store.files import read_bounded
 from busbw.topo.origins.from_platform import map_gap
-from busbw.topo.paths.channels import OLDEST_PLANNED
+from busbw.topo.search.channels import OLDEST_PLANNED
 
 MOST_NODES = 100_000
 _MOST_ROWS = 10_000
@@ -199,7 +199,7 @@ def _planned_start(asked: PredictRequest, found: Platform, machine: MachineClass
     view = node_view(name, nccl=nccl_release(release)[0])
     if len(view.gpus) != machine.rates.gpus:
         return None
-    graphs = graphs_of_plans(view.plans, machine.sm, name)
+    graphs = graphs_of_search(view.plans, machine.sm, name)
     return _Start(graphs=graphs) if graphs is not None else None
 
 

@@ -41,7 +41,7 @@ from busbw.topo.file.reader import read_document
 from busbw.topo.origins.from_document import obstacles, topologies_of
 from busbw.topo.origins.from_hardware import topology_of_hardware
 from busbw.topo.origins.from_platform import topology_of_platform
-from busbw.topo.paths.channels import planned
+from busbw.topo.search.channels import planned
 from busbw.topo.paths.graph import DEFAULT_NCCL, LAST_OF_SERIES, OLDEST_NCCL, Nccl
 from busbw.topo.paths.view import view_of
 

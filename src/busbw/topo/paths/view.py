@@ -18,7 +18,7 @@ from busbw.model.topology import (
     RingCeiling,
     Topology,
 )
-from busbw.topo.paths.channels import Planned
+from busbw.topo.search.channels import Planned
 from busbw.topo.paths.graph import (
     DEFAULT_NCCL,
     INTEL_PEER_COST,

@@ -1,0 +1,332 @@
+"""The channels of one try for several nodes: from a port through all GPUs of the node, and out again.
+
+A ring leaves after its last GPU, a tree after its first; a tree that is no chain does so in halves, by its first two
+GPUs. Of NVLS only the GPUs that channels begin at are found, each with its port. As ncclTopoSearchRecNet and
+ncclTopoSearchRecGpu of src/graph/search.cc have it.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from busbw.topo.search.node import SearchedNode
+from busbw.topo.search.ports import PortGroup
+from busbw.topo.search.tries import PERFECT, Budget, Draft
+from busbw.topo.search.ways import MBps, Way
+
+# The order of the GPUs themselves is tried before all others where no switches join them, in so many steps of its own.
+_ORDER_STEPS = 1 << 10
+# From here on channels that may differ from the one before are not first laid like it, and begin at a port's own GPU.
+_OWN_FIRST_SINCE = (2, 27, 5)
+# Up to then they began at the nearest GPUs in turns.
+_NO_TURNS_SINCE = (2, 27, 3)
+# NCCL holds what ports carry, and what GPUs are near to, against whole GB/s.
+_GBps = 1000
+_NEVER = -1
+_NO_PORT = -1
+
+_Order = tuple[int, ...]
+_Takes = tuple[tuple[int, MBps], ...]
+
+
+def lay_between(node: SearchedNode, budget: Budget, what: Draft, best: Draft) -> tuple[int, Draft]:
+    """Lay channels from ports through a node; return what is left of the steps, and the best so far."""
+    if node.ports is None:
+        raise ValueError("a node without ports has no channels to others")
+    laying = _Laying(node, node.ports, budget, what, best)
+    laying.lay()
+    return laying.left, laying.best
+
+
+class _NoStepsError(Exception):
+    """A try has taken its steps, or has all that it may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a channel has got to: the GPUs so far, the step to leave at, the port that it left by."""
+
+    order: _Order
+    back: int
+    exit: int
+
+
+# What a move takes, its hops, and where it leads.
+_Move = tuple[_Takes, int, _Place]
+
+
+class _Laying:
+    """One try: channel after channel, step after step, and back to the last choice where it does not go on."""
+
+    def __init__(self, node: SearchedNode, ports: PortGroup, budget: Budget, what: Draft, best: Draft) -> None:
+        self._node, self._ports, self._budget, self._what = node, ports, budget, what
+        self.best, self.left = best, what.steps
+        self._room = list(node.capacities)
+        self._port_room = list(ports.rates_MBps)
+        self._laid: list[_Order] = []
+        # The port that each channel began at, and the one that it left by.
+        self._ends: list[tuple[int, int]] = []
+        self._hops = 0
+        self._latency_us = 0.0
+        # What was searched after channels whose last is of this order: the steps and hops then.
+        self._searched: dict[tuple[object, ...], tuple[int, int]] = {}
+        gpus, every = range(len(node.ways)), range(len(ports.names))
+        self._starts = ports.chosen(what.between_rank, gpus)
+        self._returns = tuple(ports.chosen(what.between_rank, (gpu,)) for gpu in gpus)
+        ways, into, out, worst = node.ways, ports.into, ports.out, what.between_rank
+        self._across = tuple(
+            tuple(
+                self._takes(ways[one][other], ways[other][one], what.within_rank, what.within_MBps) for other in gpus
+            )
+            for one in gpus
+        )
+        out_MBps = what.between_MBps // 2 if what.pattern == "tree" else what.between_MBps
+        self._in = tuple(
+            tuple(self._takes(into[port][gpu], out[gpu][port], worst, what.between_MBps) for gpu in gpus)
+            for port in every
+        )
+        self._out = tuple(
+            tuple(self._takes(out[gpu][port], into[port][gpu], worst, out_MBps) for port in every) for gpu in gpus
+        )
+
+    def _takes(self, way: Way, back: Way, worst: int, speed_MBps: MBps) -> _Takes | None:
+        """Return what a channel takes of each link of a way; None where it may not go there, or, of a tree, not back."""
+        if way.rank > worst or (self._what.pattern in ("tree", "chain") and back.rank > worst):
+            return None
+        return way.takes(speed_MBps)
+
+    def lay(self) -> None:
+        """Lay channels from every port, until the steps are taken."""
+        by_order = not self._node.switched and self._what.pattern != "nvls"
+        order = tuple(range(len(self._node.ways)))
+        for start in self._free_ports():
+            if by_order:
+                kept, self.left = self.left, _ORDER_STEPS
+                self._apart(partial(self._walk, start, 0, order))
+                if self.left != PERFECT:
+                    self.left = kept
+            elif self.left <= 0:
+                return
+            if self.left > 0 and self._apart(partial(self._begin, start)):
+                return
+
+    def _apart(self, action: Callable[[], bool]) -> bool:
+        """Do something that may end in the middle, and then undo what it took."""
+        room, port_room, hops, left = list(self._room), list(self._port_room), self._hops, self.left
+        try:
+            return action()
+        except _NoStepsError:
+            self._room, self._port_room, self._hops = room, port_room, hops
+            self._laid.clear()
+            self._ends.clear()
+            return False
+        finally:
+            self._budget.take(left - max(0, self.left))
+
+    def _step(self) -> None:
+        if self.left <= 0:
+            raise _NoStepsError
+        self.left -= 1
+
+    def _free_ports(self) -> Iterator[int]:
+        """Yield the ports that the next channel may begin at, each while it is taken."""
+        number, what = len(self._laid), self._what
+        taken_MBps = what.between_MBps // _GBps * _GBps
+        for turn in range(len(self._starts)):
+            port = self._starts[(number + turn) % len(self._starts)]
+            if self._port_room[port] < taken_MBps:
+                continue
+            if what.pattern == "ring" and what.crosses and number % 2 and port != self._ends[-1][1]:
+                continue
+            self._latency_us = self._ports.latencies_us[port]
+            for same in self._ports.same[port]:
+                self._port_room[same] -= taken_MBps
+            yield port
+            for same in self._ports.same[port]:
+                self._port_room[same] += taken_MBps
+
+    def _channels(self) -> None:
+        """Lay the channels that are still to come."""
+        for start in self._free_ports():
+            if self._begin(start):
+                break
+
+    def _begin(self, start: int) -> bool:
+        """Begin a channel at a port; return whether no other port is to be tried."""
+        number = len(self._laid)
+        if self._what.pattern == "nvls":
+            return self._begin_head(start)
+        own_first = self._node.nccl >= _OWN_FIRST_SINCE
+        if number and (self._what.alike or not own_first):
+            self._walk(start, self._laid[-1][0], self._laid[-1])
+        if not number or not self._what.alike:
+            for gpu in self._gpus_at(start, number):
+                self._walk(start, gpu, None)
+        return False
+
+    def _begin_head(self, start: int) -> bool:
+        gpu = self._ports.own[start]
+        is_new = gpu is not None and all(order[0] != gpu for order in self._laid)
+        if gpu is None or not is_new or len(self._laid) >= len(self._starts):
+            return False
+        self._walk(start, gpu, None)
+        return True
+
+    def _gpus_at(self, start: int, number: int) -> Sequence[int]:
+        """Return the GPUs that a channel may begin at from a port."""
+        near, nccl = self._ports.near[start], self._node.nccl
+        if nccl >= _OWN_FIRST_SINCE:
+            own = self._ports.own[start]
+            return near if own is None else (own, *(gpu for gpu in near if gpu != own))
+        if nccl >= _NO_TURNS_SINCE or not near:
+            return near
+        if self._ports.into[start][near[0]].rate_MBps < self._what.between_MBps // _GBps * _GBps:
+            return ()
+        count = len(self._node.ways)
+        return [gpu for turn in range(count) if (gpu := (number + turn) % count) in near]
+
+    def _walk(self, start: int, first: int, forced: _Order | None) -> bool:
+        """Go from a port to a GPU, from there to each place that may follow, and back; a loop for speed."""
+        room = self._room
+        back = len(self._node.ways) - 1 if self._what.pattern == "ring" else 0
+        needed = self._in[start][first]
+        begin = _Place((first,), back, _NO_PORT)
+        pending: list[Iterator[_Move]] = [
+            iter(() if needed is None else ((needed, self._ports.into[start][first].hops, begin),))
+        ]
+        trail: list[tuple[_Takes, int]] = []
+        while pending:
+            for needed, hops, place in pending[-1]:
+                for link, amount in needed:
+                    if room[link] < amount:
+                        break
+                else:
+                    for link, amount in needed:
+                        room[link] -= amount
+                    self._hops += hops
+                    trail.append((needed, hops))
+                    pending.append(iter(self._moves(start, place, forced)))
+                    break
+            else:
+                pending.pop()
+                if trail:
+                    undone, hops = trail.pop()
+                    for link, amount in undone:
+                        room[link] += amount
+                    self._hops -= hops
+        return False
+
+    def _moves(self, start: int, place: _Place, forced: _Order | None) -> Sequence[_Move]:
+        """Return where a channel may go from a place, the best first; count it where it is complete."""
+        self._step()
+        gpu, step, count = place.order[-1], len(place.order) - 1, len(self._node.ways)
+        if step == place.back:
+            return self._leaving(start, place, step)
+        if self._what.pattern == "nvls":
+            self._head(start, gpu, place.exit)
+            return ()
+        if step == count - 1:
+            self._step()
+            self._complete(place.order, (start, place.exit))
+            return ()
+        if forced is not None:
+            following: Sequence[int] = (forced[step + 1],)
+        else:
+            following = self._following(start, place, step)
+        ways = self._node.ways[gpu]
+        return [
+            (needed, ways[end].hops, _Place((*place.order, end), place.back, place.exit))
+            for end in following
+            if (needed := self._across[gpu][end]) is not None
+        ]
+
+    def _leaving(self, start: int, place: _Place, step: int) -> Sequence[_Move]:
+        gpu = place.order[-1]
+        back = 1 if self._what.pattern == "tree" and step == 0 else _NEVER
+        return [
+            (needed, self._ports.out[gpu][port].hops, _Place(place.order, back, port))
+            for port in self._returns[gpu]
+            if self._may_leave(start, port, place.exit) and (needed := self._out[gpu][port]) is not None
+        ]
+
+    def _may_leave(self, start: int, port: int, before: int) -> bool:
+        what = self._what
+        if port in self._ports.apart[start] or (what.pattern == "chain" and port != start):
+            return False
+        if what.pattern == "ring" and what.crosses:
+            return len(self._laid) % 2 == 0 or port == self._ends[-1][0]
+        if not what.crosses and port not in self._ports.partners[start]:
+            return False
+        return before in (_NO_PORT, port)
+
+    def _following(self, start: int, place: _Place, step: int) -> Sequence[int]:
+        """Return the GPUs to go on to, the best first: near the port on the way out, then wide and short ways."""
+        node, gpu, count = self._node, place.order[-1], len(self._node.ways)
+        row = node.ways[gpu]
+        ends = [
+            end for turn in range(1, count) if row[end := (gpu + turn) % count].hops and end not in place.order
+        ]
+        if node.switched:
+            after, before = (gpu + 1) % count, (gpu - 1) % count
+            order = (before, after) if self._what.pattern == "ring" else (after, before)
+            return [end for end in dict.fromkeys(order[: 1 if self._what.pattern == "chain" else 2]) if end in ends]
+        is_near = {end: (-(row[end].rate_MBps // _GBps), row[end].hops) for end in ends}
+        if place.back == _NEVER:
+            return sorted(ends, key=lambda end: is_near[end])
+        into = self._ports.into[start]
+        found = sorted(
+            ends,
+            key=lambda end: (
+                -(into[end].rate_MBps // _GBps),
+                -self._left_on_pci(end),
+                into[end].hops,
+                *is_near[end],
+            ),
+        )
+        is_last = place.back == step + 1
+        return found if is_last or len(set(is_near.values())) > 1 else found[::-1]
+
+    def _left_on_pci(self, gpu: int) -> int:
+        links = self._node.pci_links[gpu]
+        return _NEVER if links is None else min(self._room[link] for link in links) // _GBps
+
+    def _head(self, start: int, head: int, leaves: int) -> None:
+        """Lay a channel of NVLS: each GPU sends to the switches and takes in, the head twice as much."""
+        what, needed = self._what, dict[int, int]()
+        for gpu, both in enumerate(self._node.switched):
+            for way in both:
+                if gpu != head and way.rank > what.within_rank:
+                    return
+                for link, amount in way.takes(what.within_MBps):
+                    needed[link] = needed.get(link, 0) + amount * (2 if gpu == head else 1)
+        if any(self._room[link] < amount for link, amount in needed.items()):
+            return
+        for link, amount in needed.items():
+            self._room[link] -= amount
+        self._step()
+        self._complete((head,), (start, leaves))
+        for link, amount in needed.items():
+            self._room[link] += amount
+
+    def _complete(self, order: _Order, ends: tuple[int, int]) -> None:
+        """Count a channel, and begin the next one."""
+        self._laid.append(order)
+        self._ends.append(ends)
+        found = replace(self._what, channels=len(self._laid), hops=self._hops, latency_us=self._latency_us)
+        if found.is_better(self.best, len(self._node.ways)):
+            self.best = found
+            if len(self._laid) == self._what.most:
+                self.left = PERFECT
+        if len(self._laid) < self._what.most:
+            heads = tuple(laid[0] for laid in self._laid) if self._what.pattern == "nvls" else ()
+            state = (len(self._laid), heads, order, ends, tuple(self._room), tuple(self._port_room))
+            steps, fewest = self._searched.get(state, (0, 0))
+            if steps and fewest <= self._hops:
+                # The same choices as before, after no fewer hops: they take their steps and find nothing better.
+                self.left = max(0, self.left - steps)
+            else:
+                left = self.left
+                self._channels()
+                self._searched[state] = (left - self.left, self._hops)
+        self._ends.pop()
+        self._laid.pop()
