@@ -63,11 +63,14 @@ class _Laying:
         self.best, self.left = best, what.steps
         self._room = list(node.capacities)
         self._port_room = list(ports.rates_MBps)
+        self._port_MBps = what.between_MBps // _GBps * _GBps
         self._laid: list[_Order] = []
         # The port that each channel began at, and the one that it left by.
         self._ends: list[tuple[int, int]] = []
         self._hops = 0
         self._latency_us = 0.0
+        # Steps that were counted and not gone once more.
+        self._skipped = 0
         # What was searched after channels whose last is of this order: the steps and hops then.
         self._searched: dict[tuple[object, ...], tuple[int, int]] = {}
         gpus, every = range(len(node.ways)), range(len(ports.names))
@@ -75,9 +78,7 @@ class _Laying:
         self._returns = tuple(ports.chosen(what.between_rank, (gpu,)) for gpu in gpus)
         ways, into, out, worst = node.ways, ports.into, ports.out, what.between_rank
         self._across = tuple(
-            tuple(
-                self._takes(ways[one][other], ways[other][one], what.within_rank, what.within_MBps) for other in gpus
-            )
+            tuple(self._takes(ways[one][other], ways[other][one], what.within_rank, what.within_MBps) for other in gpus)
             for one in gpus
         )
         out_MBps = what.between_MBps // 2 if what.pattern == "tree" else what.between_MBps
@@ -88,9 +89,27 @@ class _Laying:
         self._out = tuple(
             tuple(self._takes(out[gpu][port], into[port][gpu], worst, out_MBps) for port in every) for gpu in gpus
         )
+        self._next = tuple(self._static_order(gpu) for gpu in gpus)
+        self._first = tuple(self._own_first(port) for port in every)
+
+    def _own_first(self, port: int) -> Sequence[int]:
+        own, near = self._ports.own[port], self._ports.near[port]
+        if own is None or self._node.nccl < _OWN_FIRST_SINCE:
+            return near
+        return (own, *(gpu for gpu in near if gpu != own))
+
+    def _static_order(self, gpu: int) -> _Order:
+        """Return the GPUs to go on to, the best first: wide ways, then short ones; over switches the neighbours."""
+        count, row = len(self._node.ways), self._node.ways[gpu]
+        ends = [end for turn in range(1, count) if row[end := (gpu + turn) % count].hops]
+        if not self._node.switched:
+            return tuple(sorted(ends, key=lambda end: (-(row[end].rate_MBps // _GBps), row[end].hops)))
+        after, before = (gpu + 1) % count, (gpu - 1) % count
+        order = (before, after) if self._what.pattern == "ring" else (after, before)
+        return tuple(end for end in dict.fromkeys(order[: 1 if self._what.pattern == "chain" else 2]) if end in ends)
 
     def _takes(self, way: Way, back: Way, worst: int, speed_MBps: MBps) -> _Takes | None:
-        """Return what a channel takes of each link of a way; None where it may not go there, or, of a tree, not back."""
+        """Return what a channel takes of each link of a way; None where it may not go there or, of a tree, back."""
         if way.rank > worst or (self._what.pattern in ("tree", "chain") and back.rank > worst):
             return None
         return way.takes(speed_MBps)
@@ -99,61 +118,65 @@ class _Laying:
         """Lay channels from every port, until the steps are taken."""
         by_order = not self._node.switched and self._what.pattern != "nvls"
         order = tuple(range(len(self._node.ways)))
-        for start in self._free_ports():
+        for start in self._open_ports():
+            self._take_port(start, -1)
+            self._latency_us = self._ports.latencies_us[start]
             if by_order:
                 kept, self.left = self.left, _ORDER_STEPS
                 self._apart(partial(self._walk, start, 0, order))
                 if self.left != PERFECT:
                     self.left = kept
-            elif self.left <= 0:
-                return
-            if self.left > 0 and self._apart(partial(self._begin, start)):
+            is_last = self.left > 0 and self._apart(partial(self._begin, start))
+            self._take_port(start, 1)
+            if is_last or (self.left <= 0 and not by_order):
                 return
 
-    def _apart(self, action: Callable[[], bool]) -> bool:
+    def _apart(self, action: Callable[[], bool | None]) -> bool:
         """Do something that may end in the middle, and then undo what it took."""
-        room, port_room, hops, left = list(self._room), list(self._port_room), self._hops, self.left
+        room, port_room, hops = list(self._room), list(self._port_room), self._hops
+        left, skipped = self.left, self._skipped
         try:
-            return action()
+            return bool(action())
         except _NoStepsError:
             self._room, self._port_room, self._hops = room, port_room, hops
             self._laid.clear()
             self._ends.clear()
             return False
         finally:
-            self._budget.take(left - max(0, self.left))
+            self._budget.take(left - max(0, self.left) - (self._skipped - skipped))
 
     def _step(self) -> None:
         if self.left <= 0:
             raise _NoStepsError
         self.left -= 1
 
-    def _free_ports(self) -> Iterator[int]:
-        """Yield the ports that the next channel may begin at, each while it is taken."""
+    def _open_ports(self) -> Sequence[int]:
+        """Return the ports that the next channel may begin at, the best first."""
         number, what = len(self._laid), self._what
-        taken_MBps = what.between_MBps // _GBps * _GBps
-        for turn in range(len(self._starts)):
-            port = self._starts[(number + turn) % len(self._starts)]
-            if self._port_room[port] < taken_MBps:
-                continue
-            if what.pattern == "ring" and what.crosses and number % 2 and port != self._ends[-1][1]:
-                continue
-            self._latency_us = self._ports.latencies_us[port]
-            for same in self._ports.same[port]:
-                self._port_room[same] -= taken_MBps
-            yield port
-            for same in self._ports.same[port]:
-                self._port_room[same] += taken_MBps
+        count = len(self._starts)
+        ports = [self._starts[(number + turn) % count] for turn in range(count)]
+        if what.pattern == "ring" and what.crosses and number % 2:
+            ports = [port for port in ports if port == self._ends[-1][1]]
+        return [port for port in ports if self._port_room[port] >= self._port_MBps]
+
+    def _take_port(self, port: int, sign: int) -> None:
+        """Take what a channel needs of the adapter of a port, -1, or give it back, 1."""
+        for same in self._ports.same[port]:
+            self._port_room[same] += sign * self._port_MBps
 
     def _channels(self) -> None:
         """Lay the channels that are still to come."""
-        for start in self._free_ports():
-            if self._begin(start):
-                break
+        for start in self._open_ports():
+            self._take_port(start, -1)
+            is_last = self._begin(start)
+            self._take_port(start, 1)
+            if is_last:
+                return
 
     def _begin(self, start: int) -> bool:
         """Begin a channel at a port; return whether no other port is to be tried."""
         number = len(self._laid)
+        self._latency_us = self._ports.latencies_us[start]
         if self._what.pattern == "nvls":
             return self._begin_head(start)
         own_first = self._node.nccl >= _OWN_FIRST_SINCE
@@ -174,26 +197,22 @@ class _Laying:
 
     def _gpus_at(self, start: int, number: int) -> Sequence[int]:
         """Return the GPUs that a channel may begin at from a port."""
-        near, nccl = self._ports.near[start], self._node.nccl
-        if nccl >= _OWN_FIRST_SINCE:
-            own = self._ports.own[start]
-            return near if own is None else (own, *(gpu for gpu in near if gpu != own))
-        if nccl >= _NO_TURNS_SINCE or not near:
+        near = self._first[start]
+        if self._node.nccl >= _NO_TURNS_SINCE or not near:
             return near
-        if self._ports.into[start][near[0]].rate_MBps < self._what.between_MBps // _GBps * _GBps:
+        if self._ports.into[start][near[0]].rate_MBps < self._port_MBps:
             return ()
         count = len(self._node.ways)
         return [gpu for turn in range(count) if (gpu := (number + turn) % count) in near]
 
-    def _walk(self, start: int, first: int, forced: _Order | None) -> bool:
+    def _walk(self, start: int, first: int, forced: _Order | None) -> None:
         """Go from a port to a GPU, from there to each place that may follow, and back; a loop for speed."""
-        room = self._room
+        room, needed = self._room, self._in[start][first]
+        if needed is None or any(room[link] < amount for link, amount in needed):
+            return
         back = len(self._node.ways) - 1 if self._what.pattern == "ring" else 0
-        needed = self._in[start][first]
         begin = _Place((first,), back, _NO_PORT)
-        pending: list[Iterator[_Move]] = [
-            iter(() if needed is None else ((needed, self._ports.into[start][first].hops, begin),))
-        ]
+        pending: list[Iterator[_Move]] = [iter(((needed, self._ports.into[start][first].hops, begin),))]
         trail: list[tuple[_Takes, int]] = []
         while pending:
             for needed, hops, place in pending[-1]:
@@ -214,7 +233,6 @@ class _Laying:
                     for link, amount in undone:
                         room[link] += amount
                     self._hops -= hops
-        return False
 
     def _moves(self, start: int, place: _Place, forced: _Order | None) -> Sequence[_Move]:
         """Return where a channel may go from a place, the best first; count it where it is complete."""
@@ -260,31 +278,24 @@ class _Laying:
         return before in (_NO_PORT, port)
 
     def _following(self, start: int, place: _Place, step: int) -> Sequence[int]:
-        """Return the GPUs to go on to, the best first: near the port on the way out, then wide and short ways."""
-        node, gpu, count = self._node, place.order[-1], len(self._node.ways)
-        row = node.ways[gpu]
-        ends = [
-            end for turn in range(1, count) if row[end := (gpu + turn) % count].hops and end not in place.order
-        ]
-        if node.switched:
-            after, before = (gpu + 1) % count, (gpu - 1) % count
-            order = (before, after) if self._what.pattern == "ring" else (after, before)
-            return [end for end in dict.fromkeys(order[: 1 if self._what.pattern == "chain" else 2]) if end in ends]
-        is_near = {end: (-(row[end].rate_MBps // _GBps), row[end].hops) for end in ends}
-        if place.back == _NEVER:
-            return sorted(ends, key=lambda end: is_near[end])
-        into = self._ports.into[start]
+        """Return the GPUs to go on to, the best first; on the way out those near the port before all."""
+        gpu = place.order[-1]
+        ends = [end for end in self._next[gpu] if end not in place.order]
+        if self._node.switched or place.back == _NEVER or len(ends) < 2:
+            return ends
+        into, ways = self._ports.into[start], self._node.ways[gpu]
+        places = {end: number for number, end in enumerate(ends)}
         found = sorted(
             ends,
             key=lambda end: (
                 -(into[end].rate_MBps // _GBps),
                 -self._left_on_pci(end),
                 into[end].hops,
-                *is_near[end],
+                places[end],
             ),
         )
-        is_last = place.back == step + 1
-        return found if is_last or len(set(is_near.values())) > 1 else found[::-1]
+        is_even = len({(ways[end].rate_MBps // _GBps, ways[end].hops) for end in ends}) == 1
+        return found[::-1] if is_even and place.back != step + 1 else found
 
     def _left_on_pci(self, gpu: int) -> int:
         links = self._node.pci_links[gpu]
@@ -312,9 +323,8 @@ class _Laying:
         """Count a channel, and begin the next one."""
         self._laid.append(order)
         self._ends.append(ends)
-        found = replace(self._what, channels=len(self._laid), hops=self._hops, latency_us=self._latency_us)
-        if found.is_better(self.best, len(self._node.ways)):
-            self.best = found
+        if self.best.is_beaten(self._what, len(self._laid), self._hops, len(self._node.ways)):
+            self.best = replace(self._what, channels=len(self._laid), hops=self._hops, latency_us=self._latency_us)
             if len(self._laid) == self._what.most:
                 self.left = PERFECT
         if len(self._laid) < self._what.most:
@@ -323,7 +333,9 @@ class _Laying:
             steps, fewest = self._searched.get(state, (0, 0))
             if steps and fewest <= self._hops:
                 # The same choices as before, after no fewer hops: they take their steps and find nothing better.
-                self.left = max(0, self.left - steps)
+                skipped = min(self.left, steps)
+                self.left -= skipped
+                self._skipped += skipped
             else:
                 left = self.left
                 self._channels()

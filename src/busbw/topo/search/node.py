@@ -17,7 +17,6 @@ _PAIR_ADDS_SINCE = (2, 28, 7)
 _ALL_TYPES_SINCE = (2, 29, 2)
 
 
-
 @dataclass(kw_only=True)
 class SearchedNode:
     """The GPUs of a node by their places, and what channels through them may take."""
@@ -36,7 +35,7 @@ class SearchedNode:
     types: tuple[PathType, ...]
     sm: int
     nccl: Nccl
-    # The most that the NVLinks, or the PCIe link, of one GPU carry; and that one way does, to a port or within the node.
+    # The most that the NVLinks, or the PCIe link, of one GPU carry; and that one way does: to a port, if there are any.
     total_MBps: MBps
     widest_MBps: MBps
     # How many ports NCCL counts: of one node alone nothing comes of changing them.

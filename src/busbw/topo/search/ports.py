@@ -72,12 +72,8 @@ def ports_of(topology: Topology, graph: Graph, paths: Paths, links: NumberedLink
         same=tuple(tuple(place[other] for other in names if other in group) for group in same),
         partners=tuple(frozenset(_partners(name, names, nets, same, nccl)) for name in names),
         apart=tuple(frozenset(_apart(name, names, nets, nccl)) for name in names),
-        out=tuple(
-            tuple(_out(paths, gpu, port, links, more) for port in names) for gpu in graph.gpus
-        ),
-        into=tuple(
-            tuple(links.way(paths[port].get(gpu, NO_PATH), port, more) for gpu in graph.gpus) for port in names
-        ),
+        out=tuple(tuple(_out(paths, gpu, port, links, more) for port in names) for gpu in graph.gpus),
+        into=tuple(tuple(links.way(paths[port].get(gpu, NO_PATH), port, more) for gpu in graph.gpus) for port in names),
         preferred=tuple(tuple(place[port] for port in sending[gpu]) for gpu in graph.gpus),
         own=tuple(gpu_place[local[name]] if name in local else None for name in names),
         near=tuple(tuple(gpu_place[gpu] for gpu in _near(paths, name, graph.gpus, nccl)) for name in names),

@@ -22,6 +22,7 @@ STEPS = 1 << 14
 _ALL_STEPS = 1 << 19
 # What a try leaves of its steps where it has all that it may have.
 PERFECT = -1
+_NEVER_ENOUGH = -_ALL_STEPS
 # A lower speed is tried while it is above this part of what was found.
 _WORTH = 0.49
 # Channels from this speed on become two each; above 8.0, where there are more than four, only from the second on.
@@ -63,17 +64,17 @@ class Draft:
         """Return the steps that a try may take."""
         return ALIKE_STEPS if self.alike else STEPS
 
-    def is_better(self, best: "Draft", heads: int) -> bool:
-        """Return whether NCCL keeps this instead of the best so far; `heads`: GPUs that NVLS may begin at."""
-        if self.channels < self.least:
+    def is_beaten(self, what: "Draft", channels: int, hops: int, heads: int) -> bool:
+        """Return whether NCCL keeps channels of a draft instead of this; `heads`: GPUs that NVLS may begin at."""
+        if channels < what.least:
             return False
-        if self.pattern == "nvls":
-            is_more = best.channels < self.channels <= heads
-            return is_more or self.channels * self.between_MBps > best.channels * best.between_MBps
-        rate_MBps, best_MBps = self.channels * self.within_MBps, best.channels * best.within_MBps
-        if rate_MBps != best_MBps:
-            return rate_MBps > best_MBps
-        return self.pattern == best.pattern and self.crosses == best.crosses and self.hops < best.hops
+        if what.pattern == "nvls":
+            is_more = self.channels < channels <= heads
+            return is_more or channels * what.between_MBps > self.channels * self.between_MBps
+        rate_MBps, own_MBps = channels * what.within_MBps, self.channels * self.within_MBps
+        if rate_MBps != own_MBps:
+            return rate_MBps > own_MBps
+        return what.pattern == self.pattern and what.crosses == self.crosses and hops < self.hops
 
 
 # Lays channels for one draft; returns what is left of its steps, and the better of its best and the best so far.
@@ -136,24 +137,49 @@ class Tries:
     def _give_in(self) -> None:
         """Try until nothing better can come, or all steps are taken."""
         budget, place = _ALL_STEPS, self._first_place()
+        # Tries that cannot find anything better. They take steps all the same, and are made when those decide.
+        owed: list[Draft] = []
         what: Draft | None = self._at(self._best, place)
         while what is not None:
             budget -= what.steps
-            left = self._attempt(what)
-            if self._is_enough(left):
-                return
-            if what.alike and not (self._node.is_amd and what.within_rank == self._node.rank("SYS")):
+            if self._is_hopeless(what):
+                owed.append(what)
+                left = 0
+            else:
+                if budget + what.steps < 0:
+                    budget, owed = self._settled(budget, owed), []
+                    if budget + what.steps < 0 and self._best.channels:
+                        return
+                left = self._attempt(what)
+                if self._is_enough(left):
+                    return
+            if self._is_next_different(what):
                 what = replace(what, alike=False)
                 continue
             what = replace(what, alike=what.pattern != "nvls")
             budget += left
-            if budget < 0 and self._best.channels:
+            if not owed and budget < 0 and self._best.channels:
                 return
             looser = self._looser(what)
             if looser is None and self._is_worth_lowering(place):
                 place += 1
                 looser = self._at(self._tightest(what), place)
             what = looser
+
+    def _is_next_different(self, what: Draft) -> bool:
+        """Return whether channels that differ are tried next: across AMD's CPUs all are alike."""
+        return what.alike and not (self._node.is_amd and what.within_rank == self._node.rank("SYS"))
+
+    def _settled(self, budget: int, owed: list[Draft]) -> int:
+        """Return a budget with what tries left of their steps; less than nothing where it was so in between."""
+        lefts = [0 if self._is_next_different(what) else self._attempt(what) for what in owed]
+        after = budget + sum(lefts)
+        spent = 0
+        for what, left in zip(reversed(owed), reversed(lefts), strict=True):
+            if after + spent < 0:
+                return _NEVER_ENOUGH
+            spent += what.steps - left
+        return after
 
     def _first_place(self) -> int:
         """Return the place of the highest speed that some way, and the links of one GPU, have."""
@@ -243,7 +269,34 @@ class Tries:
             else:
                 return
             place -= 1
+            if self._is_hopeless(what):
+                # So are all higher speeds.
+                return
             left = self._attempt(what)
+
+    def _is_hopeless(self, what: Draft) -> bool:
+        """Return whether the ports carry too few channels of a speed for anything better."""
+        ports, best = self._node.ports, self._best
+        if ports is None or not best.channels:
+            return False
+        most = min(what.most, sum(rate_MBps // what.between_MBps for rate_MBps in ports.rates_MBps))
+        if what.pattern == "nvls":
+            return most <= best.channels and most * what.between_MBps <= best.channels * best.between_MBps
+        rate_MBps, best_MBps = most * what.within_MBps, best.channels * best.within_MBps
+        if rate_MBps != best_MBps or most < what.least:
+            return rate_MBps < best_MBps or most < what.least
+        is_like = what.pattern == best.pattern and what.crosses == best.crosses
+        return not is_like or most * self._fewest_hops(what.pattern) >= best.hops
+
+    def _fewest_hops(self, pattern: Pattern) -> int:
+        """Return the fewest links that a channel of several nodes goes over."""
+        ways, ports = self._node.ways, self._node.ports
+        if ports is None:
+            return 0
+        within = min((way.hops for row in ways for way in row if way.hops), default=0)
+        into = min(way.hops for row in ports.into for way in row)
+        out = min(way.hops for row in ports.out for way in row)
+        return into + (len(ways) - 1) * within + (2 if pattern == "tree" else 1) * out
 
     def _attempt(self, what: Draft) -> int:
         """Lay channels, keep them where they are better than the best; return what is left of the steps."""
@@ -253,8 +306,10 @@ class Tries:
         if node.ports is not None:
             rows = (*node.ports.out, *node.ports.into)
             between = [way.rank for row in rows for way in row if way.rank <= what.between_rank]
+        # Over direct links of a node alone a chain is a tree.
+        is_same = what.pattern == "chain" and self._is_alone and not node.switched
         key = (
-            what.pattern,
+            "tree" if is_same else what.pattern,
             what.within_MBps,
             what.between_MBps,
             max(within, default=-1),

@@ -144,9 +144,8 @@ class _Laying:
         hops = sum(self._node.ways[start][end].hops for start, end in zip(order, ends, strict=False))
         self._laid.append(order)
         self._hops += hops
-        found = replace(self._what, channels=len(self._laid), hops=self._hops)
-        if found.is_better(self.best, len(self._takes)):
-            self.best = found
+        if self.best.is_beaten(self._what, len(self._laid), self._hops, len(self._takes)):
+            self.best = replace(self._what, channels=len(self._laid), hops=self._hops)
             if len(self._laid) == self._what.most:
                 self.left = PERFECT
         if len(self._laid) < self._what.most:
