@@ -23,12 +23,12 @@ from busbw.model.predict.nccl_choice import (
     SearchedGraph,
 )
 from busbw.model.topology import Topology
-from busbw.predict.graphs import graphs_of_plans
+from busbw.predict.graphs import graphs_of_search
 from busbw.predict.nccl import choice
 from busbw.predict.nccl_table import cost_table
 from busbw.topo.file.reader import read_document
 from busbw.topo.origins.from_document import topologies_of
-from busbw.topo.search.channels import planned
+from busbw.topo.search.channels import searched_between, searched_within
 
 _PRINTED = json.loads((Path(__file__).parent / "nccl_chain.json").read_text())
 _NODES = json.loads((Path(__file__).parents[1] / "topo" / "nccl_plans.json").read_text())["nodes"]
@@ -71,8 +71,8 @@ def _assert_same(job: NcclJob, graphs: NcclGraphs, release: str, printed: dict[s
 def _assert_one_node(topology: Topology, printed: dict[str, Any]) -> None:
     for release in _PRINTED["releases"]:
         nccl = tuple(int(part) for part in release.split("."))
-        plans = planned(topology, (nccl[0], nccl[1], nccl[2])).plans
-        graphs = graphs_of_plans(plans, printed["sm"], topology.name or "a node")
+        searched = searched_within(topology, (nccl[0], nccl[1], nccl[2]))
+        graphs = graphs_of_search(searched, topology.name or "a node")
         assert graphs is not None
         job = NcclJob(
             nodes=1,

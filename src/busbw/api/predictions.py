@@ -10,12 +10,13 @@ from typing import Literal
 from busbw.api.machine import rates_of_host
 from busbw.api.predicting.calibrations import CELLS_BYTES, CalibratedMachine, calibration, table_machine, table_words
 from busbw.base.errors import InputError
+from busbw.base.units import format_size
 from busbw.facts.nccl_model import nccl_constants, newest_release
 from busbw.facts.platforms import all_platforms
 from busbw.facts.predictor import predictor_constants
 from busbw.judge.explaining.known_machine import KnownMachine
 from busbw.limits.algorithms import algorithm_name
-from busbw.machine.named import hardware_of_file, nccl_release, node_view, platform
+from busbw.machine.named import hardware_of_file, nccl_release, platform, topology
 from busbw.model.platform import Platform
 from busbw.model.predict.nccl_choice import MODELLED, NcclAlgorithm, NcclGraphs, NcclJob, PredictedChoice, Protocol
 from busbw.model.predict.prediction import (
@@ -45,7 +46,7 @@ from busbw.predict.worth import narrower_of, sensitivity_of
 from busbw.stats.distributions import median
 from busbw.store.files import read_bounded
 from busbw.topo.origins.from_platform import map_gap
-from busbw.topo.search.channels import OLDEST_PLANNED
+from busbw.topo.search.channels import Searched, searched_between, searched_within
 
 MOST_NODES = 100_000
 _MOST_ROWS = 10_000
@@ -86,6 +87,8 @@ class PredictRequest:
 
 # What NCCL tells CPUs apart by, by their makers.
 _CPUS: dict[str, Literal["amd", "arm", "power"]] = {"amd": "amd", "nvidia": "arm", "arm": "arm", "ibm": "power"}
+# A way this much slower than another is worth a line.
+_NOTABLY = 1.05
 _FASTEST = "the fastest that is predicted, of those that were measured on such machines unless hops are most of it"
 
 
@@ -114,9 +117,10 @@ def predict(asked: PredictRequest) -> Prediction:
     changes = changes_of(asked.what_if)
     if asked.tier == "closed" and changes is not None and changes.takes_schedules:
         raise InputError(f"the closed form cannot tell {changes.words}", where="--tier closed", hint="--tier steps")
+    search = _Search(asked, found, machine, release)
     rows, notes = [], [f"calibrated: {words}" for words in calibration.words] if calibration is not None else []
     for nodes in asked.nodes:
-        start = stated or (_planned_start(asked, found, machine, release) if nodes == 1 else None)
+        start = stated or search.start(nodes)
         settled = _Settled(
             machine=machine, found=found, wanted=wanted, release=release, calibration=calibration, changes=changes,
             tier=asked.tier,
@@ -126,10 +130,12 @@ def predict(asked: PredictRequest) -> Prediction:
     if told and calibration is not None and not any(row.before for row in told):
         raise InputError(_no_shift(asked, calibration, told), where=str(asked.calibrate))
     if any(row.choice is None for row in told) and wanted is None:
+        why = f" ({search.gap})" if search.gap is not None else ""
         notes.append(
-            "what NCCL takes is told with --graph FILE (NCCL_GRAPH_DUMP_FILE), --log FILE or --channels ring=8x48/48: "
-            f"its search is redone here for one node that has a map, from {'.'.join(map(str, OLDEST_PLANNED))} on"
+            f"what NCCL takes cannot be told from its search{why}; it is with --graph FILE (NCCL_GRAPH_DUMP_FILE), "
+            "--log FILE or --channels ring=8x48/48"
         )
+    notes += _slower_choice(told)
     if any(groups_of(machine, row.nodes) > 1 for row in told) and changes is None:
         notes.append(
             "how leaves are joined is not published: --what-if oversubscription=2 tells what a spine that blocks takes"
@@ -148,6 +154,28 @@ def predict(asked: PredictRequest) -> Prediction:
         narrower=narrower_of(machine, largest) if largest is not None and calibration is None else None,
         notes=(*notes, *machine.rates.assumptions),
     )
+
+
+def _slower_choice(told: Sequence[PredictedSize]) -> list[str]:
+    """Return a line about rows where NCCL's choice is not the fastest way that is predicted."""
+    found = []
+    for row in told:
+        call = row.expected
+        if row.choice is not None and call is not None and call.algorithm == row.choice.chosen.algorithm:
+            fastest = min(row.others, key=lambda other: other.time_s, default=call)
+            if call.time_s > fastest.time_s * _NOTABLY:
+                found.append((row, call, fastest))
+    if not found:
+        return []
+    row, call, fastest = found[-1]
+    nodes = f" on {row.nodes} nodes" if row.nodes > 1 else ""
+    taken = f"{call.algorithm}, {call.busbw_Bps / 1e9:.0f} GB/s"
+    other = f"{fastest.algorithm} would give {fastest.busbw_Bps / 1e9:.0f} GB/s ({fastest.kinship})"
+    words = (
+        f"in {len(found)} of {len(told)} rows NCCL's own model takes a way that is not the fastest predicted: for "
+        f"{format_size(row.size_bytes)}{nodes} {taken}, where {other}"
+    )
+    return [words]
 
 
 def _no_shift(asked: PredictRequest, calibration: Calibration, told: Sequence[PredictedSize]) -> str:
@@ -191,16 +219,42 @@ def _given_start(asked: PredictRequest) -> _Start | None:
     return _Start(graphs=graphs_as_stated(asked.stated)) if asked.stated else None
 
 
-def _planned_start(asked: PredictRequest, found: Platform, machine: MachineClass, release: str) -> _Start | None:
-    """Return what the search of a release plans for a whole node whose topology is known; None: it is not known."""
-    if asked.machine is not None or machine.sm is None or (asked.host is None and map_gap(found) is not None):
+class _Search:
+    """NCCL's search over the topology of a machine, made when it is asked for: alone, and as one of several nodes."""
+
+    def __init__(self, asked: PredictRequest, found: Platform, machine: MachineClass, release: str) -> None:
+        self._asked, self._found, self._machine, self._release = asked, found, machine, release
+        self._kept: dict[bool, Searched] = {}
+        # Why a search says nothing, in words.
+        self.gap: str | None = None
+
+    def start(self, nodes: int) -> _Start | None:
+        """Return what NCCL's choice starts from on so many nodes; None, with the gap: it is not known."""
+        gap = self._gap()
+        if gap is None:
+            is_alone = nodes == 1
+            if is_alone not in self._kept:
+                search = searched_within if is_alone else searched_between
+                self._kept[is_alone] = search(topology(self._name), nccl_release(self._release)[0])
+            graphs = graphs_of_search(self._kept[is_alone], self._name)
+            if graphs is not None:
+                return _Start(graphs=graphs)
+            gap = self._kept[is_alone].gap
+        self.gap = self.gap or gap
         return None
-    name = str(asked.host) if asked.host is not None else found.id
-    view = node_view(name, nccl=nccl_release(release)[0])
-    if len(view.gpus) != machine.rates.gpus:
+
+    @property
+    def _name(self) -> str:
+        return str(self._asked.host) if self._asked.host is not None else self._found.id
+
+    def _gap(self) -> str | None:
+        if self._asked.machine is not None:
+            return "a described machine has no map"
+        if self._asked.host is None and (gap := map_gap(self._found)) is not None:
+            return gap
+        if len(topology(self._name).gpus) != self._machine.rates.gpus:
+            return f"NCCL's search is redone here for all GPUs of a node, not for {self._machine.rates.gpus}"
         return None
-    graphs = graphs_of_search(view.plans, machine.sm, name)
-    return _Start(graphs=graphs) if graphs is not None else None
 
 
 @dataclass(frozen=True, kw_only=True)

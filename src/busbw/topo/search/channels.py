@@ -16,7 +16,7 @@ from busbw.model.topology import PathType, Topology
 from busbw.topo.paths.graph import DEFAULT_NCCL, Graph, Nccl, graph_of
 from busbw.topo.search.between import lay_between
 from busbw.topo.search.node import SearchedNode, node_alone, node_of_several
-from busbw.topo.search.ports import MissingPortError
+from busbw.topo.search.ports import MissingPortError, fused
 from busbw.topo.search.tries import Budget, Draft, Pattern, TooLongError, Tries
 from busbw.topo.search.within import lay_within
 
@@ -102,7 +102,11 @@ def searched_within(topology: Topology, nccl: Nccl = DEFAULT_NCCL) -> Searched:
 
 
 def searched_between(topology: Topology, nccl: Nccl = DEFAULT_NCCL) -> Searched:
-    """Return what NCCL finds for a node of a job of several that are alike, with the ports of its topology."""
+    """Return what NCCL finds for a node of a job of several that are alike, with the ports of its topology.
+
+    Ports of one card are one. Every node finds the same, so the number of nodes plays no part.
+    """
+    topology = fused(topology)
     graph = graph_of(topology, nccl)
     gap = "there is no GPU" if not graph.gpus else _gap(topology, graph, nccl)
     if gap is not None:

@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from msgspec import structs
+
 from busbw.model.topology import Net, Topology
 from busbw.topo.paths.graph import Graph, Nccl, as_in_file, net_Bps, port_names
 from busbw.topo.paths.paths import NO_PATH, RANK, Paths, port_gpus, sending_ports
@@ -10,6 +12,8 @@ from busbw.topo.search.ways import PARTS_SINCE, MBps, NumberedLinks, Way
 
 # Up to then channels began at the GPUs that were nearest to a port, in turns, and not at those that NCCL calls local.
 _LOCAL_SINCE = (2, 27, 3)
+# NCCL_NET_MAX_DEVS_PER_NIC.
+_MOST_FUSED = 4
 # From here on the rails and planes that a file names count.
 _RAILS_SINCE = (2, 30, 7)
 
@@ -49,6 +53,34 @@ class PortGroup:
             for gpu in starts:
                 found |= dict.fromkeys(port for port, way in enumerate(self.out[gpu]) if way.rank == rank)
         return tuple(found)
+
+
+def fused(topology: Topology) -> Topology:
+    """Return a topology in which up to four ports of one card are one, as NCCL makes them by default.
+
+    It does so where its own plug-in for InfiniBand and RoCE is used; other plug-ins bring one port a card.
+    """
+    cards: dict[str, list[Net]] = {}
+    for number, net in enumerate(topology.nets):
+        card = net.bus_id.rpartition(".")[0] if net.bus_id is not None else f"port {number}"
+        cards.setdefault(card, []).append(net)
+    nets = tuple(
+        _one_port(members[first : first + _MOST_FUSED])
+        for members in cards.values()
+        for first in range(0, len(members), _MOST_FUSED)
+    )
+    return structs.replace(topology, nets=nets)
+
+
+def _one_port(members: list[Net]) -> Net:
+    if len(members) == 1:
+        return members[0]
+    return structs.replace(
+        members[0],
+        name="+".join(net.name or net.bus_id or "" for net in members),
+        speed_Mbps=round(sum(net_Bps(net) for net in members) * 8e-6),
+        gdr=None if any(net.gdr is None for net in members) else all(net.gdr for net in members),
+    )
 
 
 def ports_of(topology: Topology, graph: Graph, paths: Paths, links: NumberedLinks, nccl: Nccl) -> PortGroup:
