@@ -28,7 +28,7 @@ from busbw.predict.nccl import choice
 from busbw.predict.nccl_table import cost_table
 from busbw.topo.file.reader import read_document
 from busbw.topo.origins.from_document import topologies_of
-from busbw.topo.search.channels import searched_between, searched_within
+from busbw.topo.search.channels import searched_within
 
 _PRINTED = json.loads((Path(__file__).parent / "nccl_chain.json").read_text())
 _NODES = json.loads((Path(__file__).parents[1] / "topo" / "nccl_plans.json").read_text())["nodes"]

@@ -11,8 +11,8 @@ from functools import partial
 
 from busbw.topo.search.node import SearchedNode
 from busbw.topo.search.ports import PortGroup
-from busbw.topo.search.tries import PERFECT, Budget, Draft
-from busbw.topo.search.ways import MBps, Way
+from busbw.topo.search.tries import PERFECT, ChannelDraft, NoStepsError, StepBudget
+from busbw.topo.search.ways import MBps, SearchedWay
 
 # The order of the GPUs themselves is tried before all others where no switches join them, in so many steps of its own.
 _ORDER_STEPS = 1 << 10
@@ -29,21 +29,19 @@ _Order = tuple[int, ...]
 _Takes = tuple[tuple[int, MBps], ...]
 
 
-def lay_between(node: SearchedNode, budget: Budget, what: Draft, best: Draft) -> tuple[int, Draft]:
+def lay_between(
+    node: SearchedNode, budget: StepBudget, what: ChannelDraft, best: ChannelDraft
+) -> tuple[int, ChannelDraft]:
     """Lay channels from ports through a node; return what is left of the steps, and the best so far."""
     if node.ports is None:
         raise ValueError("a node without ports has no channels to others")
-    laying = _Laying(node, node.ports, budget, what, best)
+    laying = _BetweenNodes(node, node.ports, budget, what, best)
     laying.lay()
     return laying.left, laying.best
 
 
-class _NoStepsError(Exception):
-    """A try has taken its steps, or has all that it may have."""
-
-
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Reached:
     """Where a channel has got to: the GPUs so far, the step to leave at, the port that it left by."""
 
     order: _Order
@@ -52,13 +50,15 @@ class _Place:
 
 
 # What a move takes, its hops, and where it leads.
-_Move = tuple[_Takes, int, _Place]
+_Move = tuple[_Takes, int, _Reached]
 
 
-class _Laying:
+class _BetweenNodes:
     """One try: channel after channel, step after step, and back to the last choice where it does not go on."""
 
-    def __init__(self, node: SearchedNode, ports: PortGroup, budget: Budget, what: Draft, best: Draft) -> None:
+    def __init__(
+        self, node: SearchedNode, ports: PortGroup, budget: StepBudget, what: ChannelDraft, best: ChannelDraft
+    ) -> None:
         self._node, self._ports, self._budget, self._what = node, ports, budget, what
         self.best, self.left = best, what.steps
         self._room = list(node.capacities)
@@ -108,7 +108,7 @@ class _Laying:
         order = (before, after) if self._what.pattern == "ring" else (after, before)
         return tuple(end for end in dict.fromkeys(order[: 1 if self._what.pattern == "chain" else 2]) if end in ends)
 
-    def _takes(self, way: Way, back: Way, worst: int, speed_MBps: MBps) -> _Takes | None:
+    def _takes(self, way: SearchedWay, back: SearchedWay, worst: int, speed_MBps: MBps) -> _Takes | None:
         """Return what a channel takes of each link of a way; None where it may not go there or, of a tree, back."""
         if way.rank > worst or (self._what.pattern in ("tree", "chain") and back.rank > worst):
             return None
@@ -137,7 +137,7 @@ class _Laying:
         left, skipped = self.left, self._skipped
         try:
             return bool(action())
-        except _NoStepsError:
+        except NoStepsError:
             self._room, self._port_room, self._hops = room, port_room, hops
             self._laid.clear()
             self._ends.clear()
@@ -147,7 +147,7 @@ class _Laying:
 
     def _step(self) -> None:
         if self.left <= 0:
-            raise _NoStepsError
+            raise NoStepsError
         self.left -= 1
 
     def _open_ports(self) -> Sequence[int]:
@@ -211,7 +211,7 @@ class _Laying:
         if needed is None or any(room[link] < amount for link, amount in needed):
             return
         back = len(self._node.ways) - 1 if self._what.pattern == "ring" else 0
-        begin = _Place((first,), back, _NO_PORT)
+        begin = _Reached((first,), back, _NO_PORT)
         pending: list[Iterator[_Move]] = [iter(((needed, self._ports.into[start][first].hops, begin),))]
         trail: list[tuple[_Takes, int]] = []
         while pending:
@@ -234,7 +234,7 @@ class _Laying:
                         room[link] += amount
                     self._hops -= hops
 
-    def _moves(self, start: int, place: _Place, forced: _Order | None) -> Sequence[_Move]:
+    def _moves(self, start: int, place: _Reached, forced: _Order | None) -> Sequence[_Move]:
         """Return where a channel may go from a place, the best first; count it where it is complete."""
         self._step()
         gpu, step, count = place.order[-1], len(place.order) - 1, len(self._node.ways)
@@ -253,16 +253,16 @@ class _Laying:
             following = self._following(start, place, step)
         ways = self._node.ways[gpu]
         return [
-            (needed, ways[end].hops, _Place((*place.order, end), place.back, place.exit))
+            (needed, ways[end].hops, _Reached((*place.order, end), place.back, place.exit))
             for end in following
             if (needed := self._across[gpu][end]) is not None
         ]
 
-    def _leaving(self, start: int, place: _Place, step: int) -> Sequence[_Move]:
+    def _leaving(self, start: int, place: _Reached, step: int) -> Sequence[_Move]:
         gpu = place.order[-1]
         back = 1 if self._what.pattern == "tree" and step == 0 else _NEVER
         return [
-            (needed, self._ports.out[gpu][port].hops, _Place(place.order, back, port))
+            (needed, self._ports.out[gpu][port].hops, _Reached(place.order, back, port))
             for port in self._returns[gpu]
             if self._may_leave(start, port, place.exit) and (needed := self._out[gpu][port]) is not None
         ]
@@ -277,7 +277,7 @@ class _Laying:
             return False
         return before in (_NO_PORT, port)
 
-    def _following(self, start: int, place: _Place, step: int) -> Sequence[int]:
+    def _following(self, start: int, place: _Reached, step: int) -> Sequence[int]:
         """Return the GPUs to go on to, the best first; on the way out those near the port before all."""
         gpu = place.order[-1]
         ends = [end for end in self._next[gpu] if end not in place.order]

@@ -17,7 +17,7 @@ from busbw.topo.paths.graph import DEFAULT_NCCL, Graph, Nccl, graph_of
 from busbw.topo.search.between import lay_between
 from busbw.topo.search.node import SearchedNode, node_alone, node_of_several
 from busbw.topo.search.ports import MissingPortError, fused
-from busbw.topo.search.tries import Budget, Draft, Pattern, TooLongError, Tries
+from busbw.topo.search.tries import ChannelDraft, Pattern, StepBudget, TooLongError, Tries
 from busbw.topo.search.within import lay_within
 
 # The first release whose search is known.
@@ -131,13 +131,13 @@ def _gap(topology: Topology, graph: Graph, nccl: Nccl) -> str | None:
 
 
 def _searched(node: SearchedNode) -> Searched:
-    budget = Budget(MOST_STEPS)
+    budget = StepBudget(MOST_STEPS)
     lay = partial(lay_within if node.ports is None else lay_between, node, budget)
     count = len(node.ways)
     heads = min(_MOST_HEADS, count)
 
-    def best(pattern: Pattern, least: int, most: int) -> Draft:
-        return Tries(node, Draft(pattern=pattern, least=least, most=most), lay).found()
+    def best(pattern: Pattern, least: int, most: int) -> ChannelDraft:
+        return Tries(node, ChannelDraft(pattern=pattern, least=least, most=most), lay).found()
 
     try:
         ring = best("ring", 2 if node.is_split() else 1, _MOST_CHANNELS)
@@ -152,7 +152,7 @@ def _searched(node: SearchedNode) -> Searched:
     )
 
 
-def _found(node: SearchedNode, draft: Draft) -> FoundChannels:
+def _found(node: SearchedNode, draft: ChannelDraft) -> FoundChannels:
     return FoundChannels(
         channels=draft.channels,
         within_GBps=draft.within_MBps / 1000,

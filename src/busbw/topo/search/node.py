@@ -7,7 +7,7 @@ from busbw.topo.paths.graph import NVSWITCHES, Graph, Nccl
 from busbw.topo.paths.paths import NO_PATH, Paths, is_on_amd, nccl_paths, paths_through, shared_paths
 from busbw.topo.search.ports import PortGroup, ports_of
 from busbw.topo.search.speeds import HOPPER
-from busbw.topo.search.ways import PARTS_SINCE, MBps, NumberedLinks, Way, types_of
+from busbw.topo.search.ways import PARTS_SINCE, MBps, NumberedLinks, SearchedWay, types_of
 
 # From here on ports stay in the topology of one node, and everything is tried again with leave to change ports.
 _PORTS_STAY_SINCE = (2, 28, 7)
@@ -22,9 +22,9 @@ class SearchedNode:
     """The GPUs of a node by their places, and what channels through them may take."""
 
     # By the place of the GPU it begins at, then of the one it ends at.
-    ways: tuple[tuple[Way, ...], ...]
+    ways: tuple[tuple[SearchedWay, ...], ...]
     # To each GPU from the switches, and back, where there are switches.
-    switched: tuple[tuple[Way, Way], ...]
+    switched: tuple[tuple[SearchedWay, SearchedWay], ...]
     # The ports, where channels go to other nodes; None: the node is alone.
     ports: PortGroup | None
     # In MB/s, by the numbers of the links.
@@ -124,8 +124,8 @@ def _node(
     nccl: Nccl,
     links: NumberedLinks,
     *,
-    ways: tuple[tuple[Way, ...], ...],
-    switched: tuple[tuple[Way, Way], ...],
+    ways: tuple[tuple[SearchedWay, ...], ...],
+    switched: tuple[tuple[SearchedWay, SearchedWay], ...],
     widest_MBps: MBps,
     ports: PortGroup | None = None,
 ) -> SearchedNode:
@@ -145,14 +145,14 @@ def _node(
     )
 
 
-def _ways(paths: Paths, graph: Graph, links: NumberedLinks, nccl: Nccl) -> tuple[tuple[Way, ...], ...]:
+def _ways(paths: Paths, graph: Graph, links: NumberedLinks, nccl: Nccl) -> tuple[tuple[SearchedWay, ...], ...]:
     more = 2 if nccl >= PARTS_SINCE else 0
     return tuple(
         tuple(links.way(paths[start].get(end, NO_PATH), start, more) for end in graph.gpus) for start in graph.gpus
     )
 
 
-def _switched(paths: Paths, graph: Graph, links: NumberedLinks) -> tuple[tuple[Way, Way], ...]:
+def _switched(paths: Paths, graph: Graph, links: NumberedLinks) -> tuple[tuple[SearchedWay, SearchedWay], ...]:
     return tuple(
         (
             links.way(paths[NVSWITCHES].get(gpu, NO_PATH), NVSWITCHES),

@@ -8,7 +8,7 @@ from msgspec import structs
 from busbw.model.topology import Net, Topology
 from busbw.topo.paths.graph import Graph, Nccl, as_in_file, net_Bps, port_names
 from busbw.topo.paths.paths import NO_PATH, RANK, Paths, port_gpus, sending_ports
-from busbw.topo.search.ways import PARTS_SINCE, MBps, NumberedLinks, Way
+from busbw.topo.search.ways import PARTS_SINCE, MBps, NumberedLinks, SearchedWay
 
 # Up to then channels began at the GPUs that were nearest to a port, in turns, and not at those that NCCL calls local.
 _LOCAL_SINCE = (2, 27, 3)
@@ -37,8 +37,8 @@ class PortGroup:
     # Those of other planes, to which no channel changes.
     apart: tuple[frozenset[int], ...]
     # From each GPU to each port, and from each port to each GPU.
-    out: tuple[tuple[Way, ...], ...]
-    into: tuple[tuple[Way, ...], ...]
+    out: tuple[tuple[SearchedWay, ...], ...]
+    into: tuple[tuple[SearchedWay, ...], ...]
     # The ports that each GPU uses in turn, the first one first.
     preferred: tuple[tuple[int, ...], ...]
     # The GPU that NCCL calls local to each port; and those that channels may begin at.
@@ -112,7 +112,7 @@ def ports_of(topology: Topology, graph: Graph, paths: Paths, links: NumberedLink
     )
 
 
-def _out(paths: Paths, gpu: str, port: str, links: NumberedLinks, more: int) -> Way:
+def _out(paths: Paths, gpu: str, port: str, links: NumberedLinks, more: int) -> SearchedWay:
     path = paths[gpu].get(port, NO_PATH)
     # Past another GPU, that one is passed as a device and a part, too.
     return links.way(path, gpu, 3 * more if path.type == "PXN" else more)

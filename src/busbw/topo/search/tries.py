@@ -34,12 +34,16 @@ _AMPERE = 80
 _FALLBACK_MBps = 100
 
 
+class NoStepsError(Exception):
+    """A try has taken its steps, or has all that it may have."""
+
+
 class TooLongError(Exception):
     """The tries take more steps than they may."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Draft:
+class ChannelDraft:
     """What a try is to lay, or the best that tries have laid: channels of one speed over ways of a rank or better."""
 
     pattern: Pattern
@@ -64,7 +68,7 @@ class Draft:
         """Return the steps that a try may take."""
         return ALIKE_STEPS if self.alike else STEPS
 
-    def is_beaten(self, what: "Draft", channels: int, hops: int, heads: int) -> bool:
+    def is_beaten(self, what: "ChannelDraft", channels: int, hops: int, heads: int) -> bool:
         """Return whether NCCL keeps channels of a draft instead of this; `heads`: GPUs that NVLS may begin at."""
         if channels < what.least:
             return False
@@ -78,10 +82,10 @@ class Draft:
 
 
 # Lays channels for one draft; returns what is left of its steps, and the better of its best and the best so far.
-Lay = Callable[[Draft, Draft], tuple[int, Draft]]
+Lay = Callable[[ChannelDraft, ChannelDraft], tuple[int, ChannelDraft]]
 
 
-class Budget:
+class StepBudget:
     """The steps that are left for all tries of a node."""
 
     def __init__(self, steps: int) -> None:
@@ -97,7 +101,7 @@ class Budget:
 class Tries:
     """The tries for one pattern, and the best of them."""
 
-    def __init__(self, node: SearchedNode, first: Draft, lay: Lay) -> None:
+    def __init__(self, node: SearchedNode, first: ChannelDraft, lay: Lay) -> None:
         self._node = node
         self._lay = lay
         self._is_alone = node.ports is None
@@ -113,7 +117,7 @@ class Tries:
         # Tries that were made, by all that counts of them, and what they left of their steps.
         self._left: dict[tuple[object, ...], int] = {}
 
-    def found(self) -> Draft:
+    def found(self) -> ChannelDraft:
         """Return the channels that NCCL lays."""
         self._give_in()
         self._halve()
@@ -138,8 +142,8 @@ class Tries:
         """Try until nothing better can come, or all steps are taken."""
         budget, place = _ALL_STEPS, self._first_place()
         # Tries that cannot find anything better. They take steps all the same, and are made when those decide.
-        owed: list[Draft] = []
-        what: Draft | None = self._at(self._best, place)
+        owed: list[ChannelDraft] = []
+        what: ChannelDraft | None = self._at(self._best, place)
         while what is not None:
             budget -= what.steps
             if self._is_hopeless(what):
@@ -166,11 +170,11 @@ class Tries:
                 looser = self._at(self._tightest(what), place)
             what = looser
 
-    def _is_next_different(self, what: Draft) -> bool:
+    def _is_next_different(self, what: ChannelDraft) -> bool:
         """Return whether channels that differ are tried next: across AMD's CPUs all are alike."""
         return what.alike and not (self._node.is_amd and what.within_rank == self._node.rank("SYS"))
 
-    def _settled(self, budget: int, owed: list[Draft]) -> int:
+    def _settled(self, budget: int, owed: list[ChannelDraft]) -> int:
         """Return a budget with what tries left of their steps; less than nothing where it was so in between."""
         lefts = [0 if self._is_next_different(what) else self._attempt(what) for what in owed]
         after = budget + sum(lefts)
@@ -193,10 +197,10 @@ class Tries:
         )
         return next(fits, len(self._speeds) - 1)
 
-    def _at(self, what: Draft, place: int) -> Draft:
+    def _at(self, what: ChannelDraft, place: int) -> ChannelDraft:
         return replace(what, within_MBps=self._speeds[place], between_MBps=self._speeds[place])
 
-    def _tightest(self, what: Draft) -> Draft:
+    def _tightest(self, what: ChannelDraft) -> ChannelDraft:
         return replace(
             what,
             pattern=self._best.pattern,
@@ -205,7 +209,7 @@ class Tries:
             crosses=False,
         )
 
-    def _looser(self, what: Draft) -> Draft | None:
+    def _looser(self, what: ChannelDraft) -> ChannelDraft | None:
         """Return what to try next at the same speed; None where there is nothing left."""
         best, node = self._best, self._node
         if node.sm >= HOPPER and what.pattern == "tree":
@@ -274,7 +278,7 @@ class Tries:
                 return
             left = self._attempt(what)
 
-    def _is_hopeless(self, what: Draft) -> bool:
+    def _is_hopeless(self, what: ChannelDraft) -> bool:
         """Return whether the ports carry too few channels of a speed for anything better."""
         ports, best = self._node.ports, self._best
         if ports is None or not best.channels:
@@ -298,7 +302,7 @@ class Tries:
         out = min(way.hops for row in ports.out for way in row)
         return into + (len(ways) - 1) * within + (2 if pattern == "tree" else 1) * out
 
-    def _attempt(self, what: Draft) -> int:
+    def _attempt(self, what: ChannelDraft) -> int:
         """Lay channels, keep them where they are better than the best; return what is left of the steps."""
         node = self._node
         within = [way.rank for row in node.ways for way in row if way.rank <= what.within_rank]

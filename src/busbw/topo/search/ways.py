@@ -34,7 +34,7 @@ def types_of(nccl: Nccl) -> tuple[PathType, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Way:
+class SearchedWay:
     """A way through a node, and what a channel takes of each link, in fortieths of its speed."""
 
     # Place of its type among those of the release.
@@ -64,7 +64,7 @@ class NumberedLinks:
         self._power = {f"CPU/{numa.id}" for numa in topology.numa if numa.architecture == "ppc64"}
         self._old = {f"GPU/{gpu.bus_id}" for gpu in topology.gpus if gpu.sm is not None and gpu.sm < _WRITES_FREELY}
 
-    def way(self, path: Path, start: str, more: int = 0) -> Way:
+    def way(self, path: Path, start: str, more: int = 0) -> SearchedWay:
         """Return a path as a way; `more` are links that NCCL counts beside those of the path."""
         # An Intel CPU passes on what a GPU sends in small packets: they take 6/5 of PCIe links.
         is_from_gpu = start.startswith(_TO_GPU)
@@ -82,7 +82,7 @@ class NumberedLinks:
             if back:
                 number = self._number(hop.target, hop.source, hop.kind)
                 takes[number] = takes.get(number, 0) + back
-        return Way(
+        return SearchedWay(
             rank=self._types.index(path.type),
             rate_MBps=round(path.bandwidth_Bps / 1e6),
             hops=len(path.hops) + more if path.hops else 0,

@@ -5,27 +5,25 @@ from contextlib import suppress
 from dataclasses import replace
 
 from busbw.topo.search.node import SearchedNode
-from busbw.topo.search.tries import PERFECT, Budget, Draft
+from busbw.topo.search.tries import PERFECT, ChannelDraft, NoStepsError, StepBudget
 from busbw.topo.search.ways import MBps
 
 _Order = tuple[int, ...]
 _Takes = tuple[tuple[int, MBps], ...]
 
 
-class _NoStepsError(Exception):
-    """A try has taken its steps, or has all that it may have."""
-
-
-def lay_within(node: SearchedNode, budget: Budget, what: Draft, best: Draft) -> tuple[int, Draft]:
+def lay_within(
+    node: SearchedNode, budget: StepBudget, what: ChannelDraft, best: ChannelDraft
+) -> tuple[int, ChannelDraft]:
     """Lay channels through a node that is alone; return what is left of the steps, and the best so far."""
-    laying = _Laying(node, budget, what, best)
+    laying = _WithinNode(node, budget, what, best)
     return laying.left, laying.best
 
 
-class _Laying:
+class _WithinNode:
     """One try: channel after channel."""
 
-    def __init__(self, node: SearchedNode, budget: Budget, what: Draft, best: Draft) -> None:
+    def __init__(self, node: SearchedNode, budget: StepBudget, what: ChannelDraft, best: ChannelDraft) -> None:
         self._node = node
         self._what = what
         self.best = best
@@ -39,7 +37,7 @@ class _Laying:
         self._takes = tuple(tuple(self._between(start, end) for end in every) for start in every)
         self._next = tuple(self._following(start) for start in every)
         self.left = what.steps
-        with suppress(_NoStepsError):
+        with suppress(NoStepsError):
             self._channel()
         budget.take(what.steps - max(0, self.left))
 
@@ -63,7 +61,7 @@ class _Laying:
 
     def _step(self) -> None:
         if self.left <= 0:
-            raise _NoStepsError
+            raise NoStepsError
         self.left -= 1
 
     def _channel(self) -> None:
