@@ -88,7 +88,7 @@ class PredictRequest:
 # What NCCL tells CPUs apart by, by their makers.
 _CPUS: dict[str, Literal["amd", "arm", "power"]] = {"amd": "amd", "nvidia": "arm", "arm": "arm", "ibm": "power"}
 # A way this much slower than another is worth a line.
-_NOTABLY = 1.05
+_NOTABLY = 1.02
 _FASTEST = "the fastest that is predicted, of those that were measured on such machines unless hops are most of it"
 
 
