@@ -11,12 +11,12 @@ from busbw.api.machine import rates_of_host
 from busbw.api.predicting.calibrations import CELLS_BYTES, CalibratedMachine, calibration, table_machine, table_words
 from busbw.base.errors import InputError
 from busbw.base.units import format_size
-from busbw.facts.nccl_model import nccl_constants, newest_release
+from busbw.facts.nccl_model import nccl_constants, newest_release, numbers
 from busbw.facts.platforms import all_platforms
 from busbw.facts.predictor import predictor_constants
 from busbw.judge.explaining.known_machine import KnownMachine
 from busbw.limits.algorithms import algorithm_name
-from busbw.machine.named import hardware_of_file, nccl_release, platform, topology
+from busbw.machine.named import hardware_of_file, platform, topology
 from busbw.model.platform import Platform
 from busbw.model.predict.nccl_choice import MODELLED, NcclAlgorithm, NcclGraphs, NcclJob, PredictedChoice, Protocol
 from busbw.model.predict.prediction import (
@@ -117,10 +117,10 @@ def predict(asked: PredictRequest) -> Prediction:
     changes = changes_of(asked.what_if)
     if asked.tier == "closed" and changes is not None and changes.takes_schedules:
         raise InputError(f"the closed form cannot tell {changes.words}", where="--tier closed", hint="--tier steps")
-    search = _Search(asked, found, machine, release)
+    search = _Search(asked, found, machine, release) if stated is None else None
     rows, notes = [], [f"calibrated: {words}" for words in calibration.words] if calibration is not None else []
     for nodes in asked.nodes:
-        start = stated or search.start(nodes)
+        start = search.start(nodes) if search is not None else stated
         settled = _Settled(
             machine=machine, found=found, wanted=wanted, release=release, calibration=calibration, changes=changes,
             tier=asked.tier,
@@ -130,7 +130,7 @@ def predict(asked: PredictRequest) -> Prediction:
     if told and calibration is not None and not any(row.before for row in told):
         raise InputError(_no_shift(asked, calibration, told), where=str(asked.calibrate))
     if any(row.choice is None for row in told) and wanted is None:
-        why = f" ({search.gap})" if search.gap is not None else ""
+        why = f" ({search.gap})" if search is not None and search.gap is not None else ""
         notes.append(
             f"what NCCL takes cannot be told from its search{why}; it is with --graph FILE (NCCL_GRAPH_DUMP_FILE), "
             "--log FILE or --channels ring=8x48/48"
@@ -223,38 +223,38 @@ class _Search:
     """NCCL's search over the topology of a machine, made when it is asked for: alone, and as one of several nodes."""
 
     def __init__(self, asked: PredictRequest, found: Platform, machine: MachineClass, release: str) -> None:
-        self._asked, self._found, self._machine, self._release = asked, found, machine, release
+        self._asked, self._found = asked, found
+        # A release that the cost model knows has three numbers.
+        major, minor, patch = numbers(release)
+        self._nccl = (major, minor, patch)
         self._kept: dict[bool, Searched] = {}
         # Why a search says nothing, in words.
-        self.gap: str | None = None
+        self.gap = self._no_map()
+        self._topology = topology(self._name) if self.gap is None else None
+        if self._topology is not None and len(self._topology.gpus) != machine.rates.gpus:
+            self.gap = f"NCCL's search is redone here for all GPUs of a node, not for {machine.rates.gpus}"
+            self._topology = None
 
     def start(self, nodes: int) -> _Start | None:
         """Return what NCCL's choice starts from on so many nodes; None, with the gap: it is not known."""
-        gap = self._gap()
-        if gap is None:
-            is_alone = nodes == 1
-            if is_alone not in self._kept:
-                search = searched_within if is_alone else searched_between
-                self._kept[is_alone] = search(topology(self._name), nccl_release(self._release)[0])
-            graphs = graphs_of_search(self._kept[is_alone], self._name)
-            if graphs is not None:
-                return _Start(graphs=graphs)
-            gap = self._kept[is_alone].gap
-        self.gap = self.gap or gap
-        return None
+        if self._topology is None:
+            return None
+        is_alone = nodes == 1
+        if is_alone not in self._kept:
+            search = searched_within if is_alone else searched_between
+            self._kept[is_alone] = search(self._topology, self._nccl)
+        graphs = graphs_of_search(self._kept[is_alone], self._name)
+        self.gap = self.gap or self._kept[is_alone].gap
+        return _Start(graphs=graphs) if graphs is not None else None
 
     @property
     def _name(self) -> str:
         return str(self._asked.host) if self._asked.host is not None else self._found.id
 
-    def _gap(self) -> str | None:
+    def _no_map(self) -> str | None:
         if self._asked.machine is not None:
             return "a described machine has no map"
-        if self._asked.host is None and (gap := map_gap(self._found)) is not None:
-            return gap
-        if len(topology(self._name).gpus) != self._machine.rates.gpus:
-            return f"NCCL's search is redone here for all GPUs of a node, not for {self._machine.rates.gpus}"
-        return None
+        return map_gap(self._found) if self._asked.host is None else None
 
 
 @dataclass(frozen=True, kw_only=True)

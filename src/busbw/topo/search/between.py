@@ -41,7 +41,7 @@ def lay_between(
 
 
 @dataclass(frozen=True, slots=True)
-class _Reached:
+class _Stage:
     """Where a channel has got to: the GPUs so far, the step to leave at, the port that it left by."""
 
     order: _Order
@@ -50,7 +50,7 @@ class _Reached:
 
 
 # What a move takes, its hops, and where it leads.
-_Move = tuple[_Takes, int, _Reached]
+_Move = tuple[_Takes, int, _Stage]
 
 
 class _BetweenNodes:
@@ -211,7 +211,7 @@ class _BetweenNodes:
         if needed is None or any(room[link] < amount for link, amount in needed):
             return
         back = len(self._node.ways) - 1 if self._what.pattern == "ring" else 0
-        begin = _Reached((first,), back, _NO_PORT)
+        begin = _Stage((first,), back, _NO_PORT)
         pending: list[Iterator[_Move]] = [iter(((needed, self._ports.into[start][first].hops, begin),))]
         trail: list[tuple[_Takes, int]] = []
         while pending:
@@ -234,7 +234,7 @@ class _BetweenNodes:
                         room[link] += amount
                     self._hops -= hops
 
-    def _moves(self, start: int, place: _Reached, forced: _Order | None) -> Sequence[_Move]:
+    def _moves(self, start: int, place: _Stage, forced: _Order | None) -> Sequence[_Move]:
         """Return where a channel may go from a place, the best first; count it where it is complete."""
         self._step()
         gpu, step, count = place.order[-1], len(place.order) - 1, len(self._node.ways)
@@ -253,16 +253,16 @@ class _BetweenNodes:
             following = self._following(start, place, step)
         ways = self._node.ways[gpu]
         return [
-            (needed, ways[end].hops, _Reached((*place.order, end), place.back, place.exit))
+            (needed, ways[end].hops, _Stage((*place.order, end), place.back, place.exit))
             for end in following
             if (needed := self._across[gpu][end]) is not None
         ]
 
-    def _leaving(self, start: int, place: _Reached, step: int) -> Sequence[_Move]:
+    def _leaving(self, start: int, place: _Stage, step: int) -> Sequence[_Move]:
         gpu = place.order[-1]
         back = 1 if self._what.pattern == "tree" and step == 0 else _NEVER
         return [
-            (needed, self._ports.out[gpu][port].hops, _Reached(place.order, back, port))
+            (needed, self._ports.out[gpu][port].hops, _Stage(place.order, back, port))
             for port in self._returns[gpu]
             if self._may_leave(start, port, place.exit) and (needed := self._out[gpu][port]) is not None
         ]
@@ -277,7 +277,7 @@ class _BetweenNodes:
             return False
         return before in (_NO_PORT, port)
 
-    def _following(self, start: int, place: _Reached, step: int) -> Sequence[int]:
+    def _following(self, start: int, place: _Stage, step: int) -> Sequence[int]:
         """Return the GPUs to go on to, the best first; on the way out those near the port before all."""
         gpu = place.order[-1]
         ends = [end for end in self._next[gpu] if end not in place.order]
