@@ -135,7 +135,7 @@ def predict(asked: PredictRequest) -> Prediction:
             f"what NCCL takes cannot be told from its search{why}; it is with --graph FILE (NCCL_GRAPH_DUMP_FILE), "
             "--log FILE or --channels ring=8x48/48"
         )
-    notes += _slower_choice(told)
+    notes += _other_ways(told)
     if any(groups_of(machine, row.nodes) > 1 for row in told) and changes is None:
         notes.append(
             "how leaves are joined is not published: --what-if oversubscription=2 tells what a spine that blocks takes"
@@ -156,26 +156,36 @@ def predict(asked: PredictRequest) -> Prediction:
     )
 
 
-def _slower_choice(told: Sequence[PredictedSize]) -> list[str]:
-    """Return a line about rows where NCCL's choice is not the fastest way that is predicted."""
-    found = []
+def _other_ways(told: Sequence[PredictedSize]) -> list[str]:
+    """Return lines about rows where NCCL's choice is not what was measured on such machines, or not the fastest."""
+    slower, unmeasured = [], []
     for row in told:
         call = row.expected
-        if row.choice is not None and call is not None and call.algorithm == row.choice.chosen.algorithm:
-            fastest = min(row.others, key=lambda other: other.time_s, default=call)
-            if call.time_s > fastest.time_s * _NOTABLY:
-                found.append((row, call, fastest))
-    if not found:
-        return []
-    row, call, fastest = found[-1]
+        if row.choice is None or call is None or call.algorithm != row.choice.chosen.algorithm:
+            continue
+        measured = [other for other in row.others if other.kinship == "in family"]
+        fastest = min(row.others, key=lambda other: other.time_s, default=call)
+        if call.kinship != "in family" and measured:
+            unmeasured.append((row, call, measured[0]))
+        elif call.time_s > fastest.time_s * _NOTABLY:
+            slower.append((row, call, fastest))
+    kinds = (
+        (unmeasured, "takes a way that was not measured on such machines", "was, and gives"),
+        (slower, "takes a way that is not the fastest predicted", "would give"),
+    )
+    return [
+        f"in {len(rows)} of {len(told)} rows NCCL's own model {what}: {_instead(*rows[-1], gives)}"
+        for rows, what, gives in kinds
+        if rows
+    ]
+
+
+def _instead(row: PredictedSize, call: PredictedCall, other: PredictedCall, gives: str) -> str:
     nodes = f" on {row.nodes} nodes" if row.nodes > 1 else ""
     taken = f"{call.algorithm}, {call.busbw_Bps / 1e9:.0f} GB/s"
-    other = f"{fastest.algorithm} would give {fastest.busbw_Bps / 1e9:.0f} GB/s ({fastest.kinship})"
-    words = (
-        f"in {len(found)} of {len(told)} rows NCCL's own model takes a way that is not the fastest predicted: for "
-        f"{format_size(row.size_bytes)}{nodes} {taken}, where {other}"
-    )
-    return [words]
+    range_ = f"{other.low_Bps / 1e9:.0f} to {other.high_Bps / 1e9:.0f}"
+    instead = f"{other.algorithm} {gives} {other.busbw_Bps / 1e9:.0f} GB/s ({range_})"
+    return f"for {format_size(row.size_bytes)}{nodes} {taken}, where {instead}"
 
 
 def _no_shift(asked: PredictRequest, calibration: Calibration, told: Sequence[PredictedSize]) -> str:
