@@ -13,6 +13,8 @@ from busbw.topo.search.ways import PARTS_SINCE, MBps, NumberedLinks, SearchedWay
 _PORTS_STAY_SINCE = (2, 28, 7)
 # Up to then two GPUs alone do without NVLS.
 _PAIR_ADDS_SINCE = (2, 28, 7)
+# From here on two groups of GPUs want a tree, which needs two channels and gets as many as the ring.
+_SPLIT_SINCE = (2, 26, 2)
 # From here on GPUs before Hopper are searched with every type of way to ports.
 _ALL_TYPES_SINCE = (2, 29, 2)
 
@@ -73,7 +75,9 @@ class SearchedNode:
         return min(*ranks, self.rank("SYS")), worst
 
     def is_split(self) -> bool:
-        """Return whether NVLinks join the GPUs to two groups."""
+        """Return whether NVLinks join the GPUs to two groups, which the release looks for."""
+        if self.nccl < _SPLIT_SINCE:
+            return False
         group = list(range(len(self.ways)))
         for start, row in enumerate(self.ways):
             for end in range(start + 1, len(row)):

@@ -84,15 +84,17 @@ def _one_port(members: list[Net]) -> Net:
 
 
 def ports_of(topology: Topology, graph: Graph, paths: Paths, links: NumberedLinks, nccl: Nccl) -> PortGroup:
-    """Return the ports of a node. Raises MissingPortError where a GPU has no way to one."""
+    """Return the ports of a node. Raises MissingPortError where there are none, or where a GPU has no way to one."""
     nets = dict(zip((f"NET/{name}" for name in port_names(topology)), topology.nets, strict=True))
     names = tuple(_in_order(topology, nets))
     if not names:
         raise MissingPortError("no ports are listed")
     sending = sending_ports(paths, topology, nccl)
     place = {name: number for number, name in enumerate(names)}
-    if any(gpu not in sending or sending[gpu][0] not in place for gpu in graph.gpus):
+    if any(gpu not in sending for gpu in graph.gpus):
         raise MissingPortError("a GPU has no way to a port")
+    if any(port not in place for ports in sending.values() for port in ports):
+        raise MissingPortError("a NIC has no port listed")
     more = 1 if nccl >= PARTS_SINCE else 0
     local = port_gpus(paths, topology, nccl)
     gpu_place = {gpu: number for number, gpu in enumerate(graph.gpus)}
