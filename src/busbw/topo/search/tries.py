@@ -22,7 +22,6 @@ STEPS = 1 << 14
 _ALL_STEPS = 1 << 19
 # What a try leaves of its steps where it has all that it may have.
 PERFECT = -1
-_NEVER_ENOUGH = -_ALL_STEPS
 # A lower speed is tried while it is above this part of what was found.
 _WORTH = 0.49
 # Channels from this speed on become two each; above 8.0, where there are more than four, only from the second on.
@@ -141,27 +140,29 @@ class Tries:
     def _give_in(self) -> None:
         """Try until nothing better can come, or all steps are taken."""
         budget, place = _ALL_STEPS, self._first_place()
-        # Tries that cannot find anything better. They take steps all the same, and are made when those decide.
-        owed: list[ChannelDraft] = []
+        # Tries since the first that cannot find anything better, each with what it left. Of those that cannot that is
+        # None: they take steps all the same, and are made when these decide.
+        owed: list[tuple[ChannelDraft, int | None]] = []
         what: ChannelDraft | None = self._at(self._best, place)
         while what is not None:
-            budget -= what.steps
-            if self._is_hopeless(what):
-                owed.append(what)
-                left = 0
-            else:
-                if budget + what.steps < 0:
-                    budget, owed = self._settled(budget, owed), []
-                    if budget + what.steps < 0 and self._best.channels:
+            left = None
+            if not self._is_hopeless(what):
+                if owed and budget < 0:
+                    settled = self._settled(budget, owed)
+                    if settled is None:
                         return
+                    budget, owed = settled, []
                 left = self._attempt(what)
                 if self._is_enough(left):
                     return
+            budget -= what.steps
+            if left is None or owed:
+                owed.append((what, left))
             if self._is_next_different(what):
                 what = replace(what, alike=False)
                 continue
             what = replace(what, alike=what.pattern != "nvls")
-            budget += left
+            budget += left or 0
             if not owed and budget < 0 and self._best.channels:
                 return
             looser = self._looser(what)
@@ -174,16 +175,23 @@ class Tries:
         """Return whether channels that differ are tried next: across AMD's CPUs all are alike."""
         return what.alike and not (self._node.is_amd and what.within_rank == self._node.rank("SYS"))
 
-    def _settled(self, budget: int, owed: list[ChannelDraft]) -> int:
-        """Return a budget with what tries left of their steps; less than nothing where it was so in between."""
-        lefts = [0 if self._is_next_different(what) else self._attempt(what) for what in owed]
-        after = budget + sum(lefts)
-        spent = 0
-        for what, left in zip(reversed(owed), reversed(lefts), strict=True):
-            if after + spent < 0:
-                return _NEVER_ENOUGH
-            spent += what.steps - left
-        return after
+    def _settled(self, budget: int, owed: list[tuple[ChannelDraft, int | None]]) -> int | None:
+        """Return a budget with what tries left of their steps; None where it ran out after one of them.
+
+        NCCL asks for that after the last try of a kind, and not between channels that are alike and others.
+        """
+        ends = [not self._is_next_different(what) for what, _ in owed]
+        lefts = [
+            (self._attempt(what) if left is None else left) if is_end else 0
+            for (what, left), is_end in zip(owed, ends, strict=True)
+        ]
+        at_end = budget + sum(new for (_, left), new in zip(owed, lefts, strict=True) if left is None)
+        after = at_end
+        for (what, _), left, is_end in zip(reversed(owed), reversed(lefts), reversed(ends), strict=True):
+            if after < 0 and is_end:
+                return None
+            after += what.steps - left
+        return at_end
 
     def _first_place(self) -> int:
         """Return the place of the highest speed that some way, and the links of one GPU, have."""
