@@ -24,6 +24,9 @@ from busbw.topo.search.within import lay_within
 OLDEST_PLANNED = (2, 25, 1)
 # What all tries for one node may take together here: about a second.
 MOST_STEPS = 500_000
+# Of one of several nodes: tables of all ways are made for each try.
+_MOST_GPUS = 32
+_MOST_PORTS = 64
 _MOST_CHANNELS = 32
 _MOST_HEADS = 32
 
@@ -109,6 +112,8 @@ def searched_between(topology: Topology, nccl: Nccl = DEFAULT_NCCL) -> Searched:
     topology = fused(topology)
     graph = graph_of(topology, nccl)
     gap = "there is no GPU" if not graph.gpus else _gap(topology, graph, nccl)
+    if len(graph.gpus) > _MOST_GPUS or len(topology.nets) > _MOST_PORTS:
+        gap = f"it is searched here for up to {_MOST_GPUS} GPUs and {_MOST_PORTS} ports"
     if gap is not None:
         return Searched(gap=gap)
     try:
