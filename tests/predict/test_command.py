@@ -56,6 +56,7 @@ def test_of_a_node_whose_topology_is_known_nccls_choice_is_taken(tmp_path: Path)
     [
         ("azure-nd-h100-v5", "2.26.5", None),
         ("azure-nd-h100-v5", "2.20.3", "the search of releases before 2.25.1 is not known"),
+        ("azure-ndv2", "2.26.5", "which GPUs the NVLinks join is not known"),
         ("aws-p5", "2.26.5", "which switches the GPUs of aws-p5 share with their NICs is not published"),
     ],
 )

@@ -31,6 +31,7 @@ from busbw.model.predict.prediction import (
     SimulatedCall,
     Tier,
 )
+from busbw.model.topology import Topology
 from busbw.predict.calibrating import AskedCells, Calibration, calibrated
 from busbw.predict.cells import read_cells
 from busbw.predict.changes import Changes, changed_call, changes_of
@@ -241,8 +242,9 @@ class _Search:
         # Why a search says nothing, in words.
         self.gap = self._no_map()
         self._topology = topology(self._name) if self.gap is None else None
-        if self._topology is not None and len(self._topology.gpus) != machine.rates.gpus:
-            self.gap = f"NCCL's search is redone here for all GPUs of a node, not for {machine.rates.gpus}"
+        if self._topology is not None:
+            self.gap = _unlike(self._topology, machine)
+        if self.gap is not None:
             self._topology = None
 
     def start(self, nodes: int) -> _Start | None:
@@ -265,6 +267,15 @@ class _Search:
         if self._asked.machine is not None:
             return "a described machine has no map"
         return map_gap(self._found) if self._asked.host is None else None
+
+
+def _unlike(found: Topology, machine: MachineClass) -> str | None:
+    """Return why a map does not stand for the nodes that are asked about; None: it does."""
+    if len(found.gpus) != machine.rates.gpus:
+        return f"NCCL's search is redone here for all GPUs of a node, not for {machine.rates.gpus}"
+    if not found.nvlinks and (machine.rates.nvlink is not None or machine.rates.pair is not None):
+        return "which GPUs the NVLinks join is not known"
+    return None
 
 
 @dataclass(frozen=True, kw_only=True)
