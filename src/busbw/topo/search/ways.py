@@ -16,10 +16,10 @@ PARTS_SINCE = (2, 30, 3)
 _C2C_SINCE = (2, 26, 0)
 _P2C_SINCE = (2, 27, 3)
 _P2C_BEFORE_PXN_SINCE = (2, 27, 5)
-# What writes into GPUs before this from outside takes an eighth of the way back.
+# Before this compute capability what comes into a GPU takes an eighth as much of the way out.
 _WRITES_FREELY = 80
-# The kinds of links that lead to a GPU.
-_TO_GPU = "GPU/"
+# What names of GPUs begin with.
+_GPU = "GPU/"
 
 
 def types_of(nccl: Nccl) -> tuple[PathType, ...]:
@@ -67,7 +67,7 @@ class NumberedLinks:
     def way(self, path: Path, start: str, more: int = 0) -> SearchedWay:
         """Return a path as a way; `more` are links that NCCL counts beside those of the path."""
         # An Intel CPU passes on what a GPU sends in small packets: they take 6/5 of PCIe links.
-        is_from_gpu = start.startswith(_TO_GPU)
+        is_from_gpu = start.startswith(_GPU)
         is_costly = path.type == "PHB" and is_from_gpu and any(hop.target in self._intel for hop in path.hops)
         takes: dict[int, int] = {}
         for hop in path.hops:
