@@ -21,7 +21,7 @@ def test_a_table_has_sizes_intervals_and_what_it_rests_on(tmp_path: Path) -> Non
     assert "each left out of the fit" in done.stdout
     assert "in family: what counts most is of such GPUs and such a network; 3 documents, tier closed" in done.stdout
     assert "widest part of the interval: how far documents lie off" in done.stdout
-    assert "one measured size on 32 nodes would make it" in done.stdout
+    assert "one measured size on 32 nodes would" in done.stdout
     assert all(len(line) <= 80 for line in done.stdout.splitlines() if "iB " in line[:10])
 
 
@@ -50,20 +50,44 @@ def test_of_a_node_whose_topology_is_known_nccls_choice_is_taken(tmp_path: Path)
     assert rows[0]["choice"]["chosen"]["protocol"] == "LL"
 
 
+@pytest.mark.parametrize("nodes", ["1", "2"])
 @pytest.mark.parametrize(
-    ("nodes", "nccl", "told"),
-    [("1", "2.26.5", True), ("1", "2.20.3", False), ("2", "2.26.5", False)],
+    ("platform", "nccl", "why"),
+    [
+        ("azure-nd-h100-v5", "2.26.5", None),
+        ("azure-nd-h100-v5", "2.20.3", "the search of releases before 2.25.1 is not known"),
+        ("azure-ndv2", "2.26.5", "which GPUs the NVLinks join is not known"),
+        ("aws-p5", "2.26.5", "which switches the GPUs of aws-p5 share with their NICs is not published"),
+    ],
 )
-def test_nccls_choice_is_told_only_where_its_search_is_redone(
-    nodes: str, nccl: str, told: bool, tmp_path: Path
+def test_nccls_choice_is_told_where_its_search_is_redone_and_else_why_not(
+    platform: str, nccl: str, why: str | None, nodes: str, tmp_path: Path
 ) -> None:
-    asked = ("all_reduce", "--platform", "azure-nd-h100-v5", "--nodes", nodes, "--nccl", nccl, "--size", "1G", "--json")
+    asked = ("all_reduce", "--platform", platform, "--nodes", nodes, "--nccl", nccl, "--size", "1G", "--json")
     found = json.loads(warm_busbw("predict", *asked, cwd=tmp_path).stdout)
-    assert (found["rows"][0]["choice"] is not None) == told
-    assert (
-        any("its search is redone here for one node that has a map, from 2.25.1 on" in n for n in found["notes"])
-        != told
-    )
+    assert (found["rows"][0]["choice"] is not None) == (why is None)
+    told = [note for note in found["notes"] if "what NCCL takes cannot be told" in note]
+    assert [why in note for note in told if why is not None] == ([True] if why is not None else [])
+    assert bool(told) == (why is not None)
+
+
+def test_several_nodes_with_a_map_have_nccls_choice_and_a_line_where_another_way_is_faster(tmp_path: Path) -> None:
+    asked = ("predict", "all_reduce", "--platform", "azure-nd-h100-v5", "--nodes", "32", "--nccl", "2.28.9")
+    sizes = ("--size", "1M", "--size", "16M", "--size", "1G")
+    rows = json.loads(warm_busbw(*asked, *sizes, "--json", cwd=tmp_path).stdout)["rows"]
+    taken = [(row["choice"]["chosen"]["algorithm"], row["choice"]["chosen"]["protocol"]) for row in rows]
+    assert taken == [("tree", "LL128"), ("tree", "LL128"), ("nvlstree", "Simple")]
+    assert [row["expected"]["algorithm"] for row in rows] == ["tree", "tree", "nvlstree"]
+    assert all(row["choice"]["others"] for row in rows)
+    printed = warm_busbw(*asked, *sizes, cwd=tmp_path).stdout
+    assert "by NCCL 2.28.9's choice, from NCCL's search over the topology of azure-nd-h100-v5" in printed
+    assert "rows NCCL's own model takes a way that is not the fastest predicted: for 16 MiB on 32 nodes" in printed
+
+
+def test_an_algorithm_that_is_asked_for_comes_before_nccls_choice(tmp_path: Path) -> None:
+    asked = ("all_reduce", "--platform", "azure-nd-h100-v5", "--nodes", "32", "--size", "16M", "--algorithm", "ring")
+    row = json.loads(warm_busbw("predict", *asked, "--json", cwd=tmp_path).stdout)["rows"][0]
+    assert (row["expected"]["algorithm"], row["chosen_by"]) == ("ring", "as asked for")
 
 
 def test_a_graph_file_decides_what_nccl_would_take(tmp_path: Path) -> None:

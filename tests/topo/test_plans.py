@@ -20,11 +20,11 @@ from busbw.model.topology import ChipLink, Gpu, Net, NumaNode, NvLink, PciDevice
 from busbw.topo.file.reader import read_document
 from busbw.topo.file.writer import file_text
 from busbw.topo.origins.from_document import topologies_of
-from busbw.topo.paths import channels
-from busbw.topo.paths.channels import planned
 from busbw.topo.paths.graph import graph_of
 from busbw.topo.paths.paths import nccl_paths
 from busbw.topo.paths.view import ring_ceilings
+from busbw.topo.search import channels
+from busbw.topo.search.channels import planned
 
 from .nodes import HIDDEN_SWITCH, four_gh200, four_h200, shared_switches
 from .strategies import topologies

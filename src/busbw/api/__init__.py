@@ -200,7 +200,7 @@ def predict(
     `asked`: gpus, algorithm, protocol, nccl, graph, log, calibrate.
 
     >>> import busbw.api
-    >>> found = busbw.api.predict("all_reduce", "azure-nd-h100-v5", nodes=32, size_bytes=2**34)
+    >>> found = busbw.api.predict("all_reduce", "azure-nd-h100-v5", nodes=32, size_bytes=2**30)
     >>> found.rows[0].expected.algorithm
     'nvlstree'
     """

@@ -11,12 +11,13 @@ from busbw.api.machine import rates_of_host
 from busbw.api.predicting.calibrations import CELLS_BYTES, CalibratedMachine, calibration, table_machine, table_words
 from busbw.base.errors import InputError
 from busbw.base.text import counted
-from busbw.facts.nccl_model import nccl_constants, newest_release
+from busbw.base.units import format_size
+from busbw.facts.nccl_model import nccl_constants, newest_release, numbers
 from busbw.facts.platforms import all_platforms
 from busbw.facts.predictor import predictor_constants
 from busbw.judge.explaining.known_machine import KnownMachine
 from busbw.limits.algorithms import algorithm_name
-from busbw.machine.named import hardware_of_file, nccl_release, node_view, platform
+from busbw.machine.named import hardware_of_file, platform, topology
 from busbw.model.platform import Platform
 from busbw.model.predict.nccl_choice import MODELLED, NcclAlgorithm, NcclGraphs, NcclJob, PredictedChoice, Protocol
 from busbw.model.predict.prediction import (
@@ -31,12 +32,13 @@ from busbw.model.predict.prediction import (
     SimulatedCall,
     Tier,
 )
+from busbw.model.topology import Topology
 from busbw.predict.calibrating import AskedCells, Calibration, calibrated, calls_of
 from busbw.predict.cells import read_cells
 from busbw.predict.changes import Changes, changed_call, changes_of
 from busbw.predict.closed import predicted
 from busbw.predict.described import captured_machine, described_machine
-from busbw.predict.graphs import MOST_BYTES, graphs_as_stated, graphs_of_file, graphs_of_log, graphs_of_plans
+from busbw.predict.graphs import MOST_BYTES, graphs_as_stated, graphs_of_file, graphs_of_log, graphs_of_search
 from busbw.predict.intervals import band_of
 from busbw.predict.machines import CannotTellError, MachineClass, groups_of, machine_of, measured_elsewhere
 from busbw.predict.nccl import choice
@@ -47,7 +49,7 @@ from busbw.predict.worth import narrower_of, sensitivity_of
 from busbw.stats.distributions import median
 from busbw.store.files import read_bounded
 from busbw.topo.origins.from_platform import map_gap
-from busbw.topo.paths.channels import OLDEST_PLANNED
+from busbw.topo.search.channels import Searched, searched_between, searched_within
 
 MOST_NODES = 100_000
 _MOST_ROWS = 10_000
@@ -89,6 +91,8 @@ class PredictRequest:
 # What NCCL tells CPUs apart by, by their makers.
 _CPUS: dict[str, Literal["amd", "arm", "power"]] = {"amd": "amd", "nvidia": "arm", "arm": "arm", "ibm": "power"}
 _SENDS_WAY = "NCCL has one way to send and receive, a peer's part over channels of its own"
+# A way this much slower than another is worth a line.
+_NOTABLY = 1.02
 _FASTEST = "the fastest that is predicted, of those that were measured on such machines unless hops are most of it"
 
 
@@ -117,9 +121,10 @@ def predict(asked: PredictRequest) -> Prediction:
     changes = changes_of(asked.what_if)
     if asked.tier == "closed" and changes is not None and changes.takes_schedules:
         raise InputError(f"the closed form cannot tell {changes.words}", where="--tier closed", hint="--tier steps")
+    search = _Search(asked, found, machine, release) if stated is None else None
     rows, notes = [], [f"calibrated: {words}" for words in calibration.words] if calibration is not None else []
     for nodes in asked.nodes:
-        start = stated or (_planned_start(asked, found, machine, release) if nodes == 1 else None)
+        start = search.start(nodes) if search is not None else stated
         settled = _Settled(
             machine=machine, found=found, wanted=wanted, release=release, calibration=calibration, changes=changes,
             tier=asked.tier,
@@ -129,10 +134,12 @@ def predict(asked: PredictRequest) -> Prediction:
     if told and calibration is not None and not any(_is_shifted(row) for row in told):
         raise InputError(_no_shift(asked, calibration, told), where=str(asked.calibrate))
     if any(row.choice is None for row in told) and wanted is None and asked.collective not in SENDS:
+        why = f" ({search.gap})" if search is not None and search.gap is not None else ""
         notes.append(
-            "what NCCL takes is told with --graph FILE (NCCL_GRAPH_DUMP_FILE), --log FILE or --channels ring=8x48/48: "
-            f"its search is redone here for one node that has a map, from {'.'.join(map(str, OLDEST_PLANNED))} on"
+            f"what NCCL takes cannot be told from its search{why}; it is with --graph FILE (NCCL_GRAPH_DUMP_FILE), "
+            "--log FILE or --channels ring=8x48/48"
         )
+    notes += _other_ways(told)
     if any(groups_of(machine, row.nodes) > 1 for row in told) and changes is None:
         notes.append(
             "how leaves are joined is not published: --what-if oversubscription=2 tells what a spine that blocks takes"
@@ -159,6 +166,38 @@ def predict(asked: PredictRequest) -> Prediction:
 
 def _is_shifted(row: PredictedSize) -> bool:
     return row.before is not None or (row.expected is not None and row.expected.presumed)
+
+
+def _other_ways(told: Sequence[PredictedSize]) -> list[str]:
+    """Return lines about rows where NCCL's choice is not what was measured on such machines, or not the fastest."""
+    slower, unmeasured = [], []
+    for row in told:
+        call = row.expected
+        if row.choice is None or call is None or call.algorithm != row.choice.chosen.algorithm:
+            continue
+        measured = [other for other in row.others if other.kinship == "in family"]
+        fastest = min(row.others, key=lambda other: other.time_s, default=call)
+        if call.kinship != "in family" and measured:
+            unmeasured.append((row, call, measured[0]))
+        elif call.time_s > fastest.time_s * _NOTABLY:
+            slower.append((row, call, fastest))
+    kinds = (
+        (unmeasured, "takes a way that was not measured on such machines", "was, and gives"),
+        (slower, "takes a way that is not the fastest predicted", "would give"),
+    )
+    return [
+        f"in {len(rows)} of {len(told)} rows NCCL's own model {what}: {_instead(*rows[-1], gives)}"
+        for rows, what, gives in kinds
+        if rows
+    ]
+
+
+def _instead(row: PredictedSize, call: PredictedCall, other: PredictedCall, gives: str) -> str:
+    nodes = f" on {row.nodes} nodes" if row.nodes > 1 else ""
+    taken = f"{call.algorithm}, {call.busbw_Bps / 1e9:.0f} GB/s"
+    range_ = f"{other.low_Bps / 1e9:.0f} to {other.high_Bps / 1e9:.0f}"
+    instead = f"{other.algorithm} {gives} {other.busbw_Bps / 1e9:.0f} GB/s ({range_})"
+    return f"for {format_size(row.size_bytes)}{nodes} {taken}, where {instead}"
 
 
 def _no_shift(asked: PredictRequest, calibration: Calibration, told: Sequence[PredictedSize]) -> str:
@@ -202,16 +241,52 @@ def _given_start(asked: PredictRequest) -> _Start | None:
     return _Start(graphs=graphs_as_stated(asked.stated)) if asked.stated else None
 
 
-def _planned_start(asked: PredictRequest, found: Platform, machine: MachineClass, release: str) -> _Start | None:
-    """Return what the search of a release plans for a whole node whose topology is known; None: it is not known."""
-    if asked.machine is not None or machine.sm is None or (asked.host is None and map_gap(found) is not None):
-        return None
-    name = str(asked.host) if asked.host is not None else found.id
-    view = node_view(name, nccl=nccl_release(release)[0])
-    if len(view.gpus) != machine.rates.gpus:
-        return None
-    graphs = graphs_of_plans(view.plans, machine.sm, name)
-    return _Start(graphs=graphs) if graphs is not None else None
+class _Search:
+    """NCCL's search over the topology of a machine, made when it is asked for: alone, and as one of several nodes."""
+
+    def __init__(self, asked: PredictRequest, found: Platform, machine: MachineClass, release: str) -> None:
+        self._asked, self._found = asked, found
+        # A release that the cost model knows has three numbers.
+        major, minor, patch = numbers(release)
+        self._nccl = (major, minor, patch)
+        self._kept: dict[bool, Searched] = {}
+        # Why a search says nothing, in words.
+        self.gap = self._no_map()
+        self._topology = topology(self._name) if self.gap is None else None
+        if self._topology is not None:
+            self.gap = _unlike(self._topology, machine)
+        if self.gap is not None:
+            self._topology = None
+
+    def start(self, nodes: int) -> _Start | None:
+        """Return what NCCL's choice starts from on so many nodes; None, with the gap: it is not known."""
+        if self._topology is None:
+            return None
+        is_alone = nodes == 1
+        if is_alone not in self._kept:
+            search = searched_within if is_alone else searched_between
+            self._kept[is_alone] = search(self._topology, self._nccl)
+        graphs = graphs_of_search(self._kept[is_alone], self._name)
+        self.gap = self.gap or self._kept[is_alone].gap
+        return _Start(graphs=graphs) if graphs is not None else None
+
+    @property
+    def _name(self) -> str:
+        return str(self._asked.host) if self._asked.host is not None else self._found.id
+
+    def _no_map(self) -> str | None:
+        if self._asked.machine is not None:
+            return "a described machine has no map"
+        return map_gap(self._found) if self._asked.host is None else None
+
+
+def _unlike(found: Topology, machine: MachineClass) -> str | None:
+    """Return why a map does not stand for the nodes that are asked about; None: it does."""
+    if len(found.gpus) != machine.rates.gpus:
+        return f"NCCL's search is redone here for all GPUs of a node, not for {machine.rates.gpus}"
+    if not found.nvlinks and (machine.rates.nvlink is not None or machine.rates.pair is not None):
+        return "which GPUs the NVLinks join is not known"
+    return None
 
 
 @dataclass(frozen=True, kw_only=True)

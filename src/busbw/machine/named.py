@@ -41,9 +41,9 @@ from busbw.topo.file.reader import read_document
 from busbw.topo.origins.from_document import obstacles, topologies_of
 from busbw.topo.origins.from_hardware import topology_of_hardware
 from busbw.topo.origins.from_platform import topology_of_platform
-from busbw.topo.paths.channels import planned
 from busbw.topo.paths.graph import DEFAULT_NCCL, LAST_OF_SERIES, OLDEST_NCCL, Nccl
 from busbw.topo.paths.view import view_of
+from busbw.topo.search.channels import planned
 
 _SETTING = re.compile(r"\s*(?P<name>[A-Za-z_][A-Za-z0-9_]*)\s*=(?P<value>.*)")
 _CONF_NAMES = ("nccl.conf",)

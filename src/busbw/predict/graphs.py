@@ -1,4 +1,4 @@
-"""The graphs that NCCL's cost model starts from: of a graph file, of a log, of a plan for one node, or as stated.
+"""The graphs that NCCL's cost model starts from: of a graph file, of a log, of a search over a topology, or as stated.
 
 A graph file is what NCCL_GRAPH_DUMP_FILE has NCCL write, and a log one with NCCL_DEBUG=INFO and
 NCCL_DEBUG_SUBSYS=INIT,GRAPH. Both are read strictly and in bounded time and memory; nothing in them is followed.
@@ -9,10 +9,11 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from msgspec import structs
+
 from busbw.base.errors import InputError
-from busbw.model.limit import ChannelPlan
 from busbw.model.predict.nccl_choice import NO_GRAPH, NcclGraphs, SearchedGraph
-from busbw.topo.paths.channels import nvls_between_Bps
+from busbw.topo.search.channels import FoundChannels, Searched
 
 MOST_BYTES = 8 * 2**20
 _MOST_TAGS = 100_000
@@ -280,28 +281,30 @@ def graphs_as_stated(texts: tuple[str, ...]) -> NcclGraphs:
     )
 
 
-def graphs_of_plans(plans: tuple[ChannelPlan, ...], sm: int, name: str) -> NcclGraphs | None:
-    """Return the graphs of one node as NCCL's search plans them for a known topology; None: nothing is planned.
+def graphs_of_search(searched: Searched, name: str) -> NcclGraphs | None:
+    """Return the graphs that NCCL's search finds for a known topology, as all nodes of a job take them; None: nothing.
 
-    They hold within one node: several nodes have plans of their own.
+    Of rings and trees all have as many channels as the one that has fewer.
     """
-    found = {
-        plan.algorithm: SearchedGraph(
-            channels=plan.channels,
-            intra_GBps=plan.channel_Bps / 1e9,
-            inter_GBps=(nvls_between_Bps(plan, sm) if plan.algorithm == "nvls" else plan.channel_Bps) / 1e9,
-            intra_type=plan.type,
-            inter_type="PIX",
-            same_channels=plan.alike,
-        )
-        for plan in plans
-    }
-    if "ring" not in found or "tree" not in found:
+    if searched.ring is None or searched.tree is None:
         return None
+    channels = min(searched.ring.channels, searched.tree.channels)
     return NcclGraphs(
-        ring=found["ring"],
-        tree=found["tree"],
-        nvls=found.get("nvls", NO_GRAPH),
-        plain_tree=any(plan.plain for plan in plans if plan.algorithm == "tree"),
+        ring=structs.replace(_found(searched.ring), channels=channels),
+        tree=structs.replace(_found(searched.tree), channels=channels),
+        nvls=_found(searched.nvls) if searched.nvls is not None else NO_GRAPH,
+        plain_tree=searched.tree.chain,
         origin=f"NCCL's search over the topology of {name}",
+    )
+
+
+def _found(found: FoundChannels) -> SearchedGraph:
+    return SearchedGraph(
+        channels=found.channels,
+        intra_GBps=found.within_GBps,
+        inter_GBps=found.between_GBps,
+        intra_type=found.within_type,
+        inter_type=found.between_type,
+        same_channels=found.alike,
+        latency_us=found.latency_us,
     )

@@ -92,7 +92,7 @@ def _predicted(
         raise CannotTellError(row.cannot or "no data applies")
     if (
         algorithm is None
-        and call.algorithm in _ADDING
+        and any(each.algorithm in _ADDING for each in (call, *row.others))
         and any(stated_by_settings(each.settings).nvls is False for each in here)
     ):
         raise CannotTellError("NVLink SHARP was off, and which algorithm ran is not told: --algorithm ring or tree")

@@ -135,9 +135,10 @@ def _cells(row: PredictedSize) -> tuple[str, ...]:
 
 
 def _protocol(row: PredictedSize, call: PredictedCall) -> str:
-    """Return the protocol that NCCL would take, where it takes this algorithm."""
+    """Return the protocol that NCCL would take, where it takes this algorithm; nothing for Simple."""
     taken = row.choice.chosen if row.choice is not None else None
-    return f" {taken.protocol}" if taken is not None and taken.algorithm == call.algorithm else ""
+    is_told = taken is not None and taken.algorithm == call.algorithm and taken.protocol != "Simple"
+    return f" {taken.protocol}" if taken is not None and is_told else ""
 
 
 def _foundations(found: Prediction, *, explained: bool) -> list[str]:

@@ -167,12 +167,12 @@ def graph_of(topology: Topology, nccl: Nccl = DEFAULT_NCCL) -> Graph:
             builder.one_way(names[link.device], names[link.target], "LOC", LOCAL_Bps)
     # A partitioned GPU stands there several times.
     known = {gpu.bus_id for gpu in topology.gpus if gpu.bus_id in names}
-    gpus = tuple(names[bus_id] for bus_id in _as_in_file(topology) if bus_id in known)
+    gpus = tuple(names[bus_id] for bus_id in as_in_file(topology) if bus_id in known)
     return Graph(links=builder.ordered(), gpus=gpus, ports=ports, cpus=cpus, up=builder.up)
 
 
-def _as_in_file(topology: Topology) -> Iterator[str]:
-    """Yield the devices as NCCL's file has them: NUMA node after NUMA node, what is below a switch with it."""
+def as_in_file(topology: Topology) -> Iterator[str]:
+    """Yield the bus ids of devices as NCCL's file has them: NUMA node by NUMA node, what is below a switch with it."""
     below: dict[tuple[int, str | None], list[str]] = {}
     for device in topology.devices:
         below.setdefault((device.numa, device.parent), []).append(device.bus_id)

@@ -77,11 +77,11 @@ def nearest_cpu(paths: Paths, gpu: str, nccl: Nccl = DEFAULT_NCCL) -> str | None
     return min(ways, key=nearness, default=(None, NO_PATH))[0]
 
 
-def joined(first: Path, second: Path) -> Path:
+def joined(first: Path, second: Path, nccl: Nccl) -> Path:
     """Return the way that goes one way and then the other."""
     worst, best = sorted((first.type, second.type), key=RANK.__getitem__, reverse=True)
     return Path(
-        type="P2C" if (worst, best) == ("PHB", "C2C") else worst,
+        type="P2C" if (worst, best) == ("PHB", "C2C") and nccl >= _P2C_SINCE else worst,
         bandwidth_Bps=min(first.bandwidth_Bps, second.bandwidth_Bps),
         hops=first.hops + second.hops,
     )
@@ -147,7 +147,7 @@ def _name_chip_to_pci(graph: Graph, found: dict[str, dict[str, Path]], nccl: Ncc
         own = widest(found, gpu, ("NET", "NIC")) if nccl >= _P2C_OF_OWN_PORTS_SINCE else graph.ports
         for port in own:
             to_cpu = found[port].get(cpu, NO_PATH) if cpu is not None else NO_PATH
-            if cpu is None or joined(found[gpu][cpu], to_cpu).type != "P2C":
+            if cpu is None or joined(found[gpu][cpu], to_cpu, nccl).type != "P2C":
                 continue
             for source, target in ((gpu, port), (port, gpu)):
                 path = found[source][target]
@@ -329,7 +329,7 @@ def shared_paths(topology: Topology, graph: Graph, nccl: Nccl = DEFAULT_NCCL) ->
         cpu = nearest_cpu(paths, end, nccl)
         for start in graph.gpus:
             if cpu is not None and RANK[paths[start].get(end, NO_PATH).type] > farthest:
-                paths[start][end] = joined(paths[start].get(cpu, NO_PATH), paths[cpu].get(end, NO_PATH))
+                paths[start][end] = joined(paths[start].get(cpu, NO_PATH), paths[cpu].get(end, NO_PATH), nccl)
     return paths
 
 
@@ -354,7 +354,7 @@ def nccl_paths(topology: Topology, nccl: Nccl = DEFAULT_NCCL) -> dict[str, dict[
             if relay is not None and nccl >= _PXN_NEEDS_GDR_SINCE and not (able[relay] and able[port]):
                 relay = None
             if relay is not None and relay != gpu and _is_worth_a_relay(paths, gpu, relay, port, nccl):
-                past = joined(paths[gpu][relay], paths[relay][port])
+                past = joined(paths[gpu][relay], paths[relay][port], nccl)
                 paths[gpu][port] = Path(type="PXN", bandwidth_Bps=past.bandwidth_Bps, hops=past.hops)
             if RANK[paths[gpu][port].type] < RANK["PHB"] and not (able[gpu] and able[port]):
                 _divert(paths, gpu, port, nccl)
@@ -385,5 +385,5 @@ def _able(topology: Topology, nccl: Nccl) -> dict[str, bool]:
 def _divert(paths: dict[str, dict[str, Path]], gpu: str, port: str, nccl: Nccl) -> None:
     cpu = nearest_cpu(paths, gpu, nccl)
     if cpu is not None and cpu in paths[port]:
-        paths[port][gpu] = joined(paths[port][cpu], paths[cpu][gpu])
-        paths[gpu][port] = joined(paths[gpu][cpu], paths[cpu][port])
+        paths[port][gpu] = joined(paths[port][cpu], paths[cpu][gpu], nccl)
+        paths[gpu][port] = joined(paths[gpu][cpu], paths[cpu][port], nccl)

@@ -19,7 +19,6 @@ from busbw.model.topology import (
     RingCeiling,
     Topology,
 )
-from busbw.topo.paths.channels import Planned
 from busbw.topo.paths.graph import (
     DEFAULT_NCCL,
     INTEL_PEER_COST,
@@ -41,6 +40,7 @@ from busbw.topo.paths.paths import (
     paths_through,
     port_spots,
 )
+from busbw.topo.search.channels import Planned
 
 # Machines with direct links have 8; of more than these there are too many groups.
 _MOST_GPUS = 12
