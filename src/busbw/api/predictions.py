@@ -5,21 +5,20 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from busbw.api.machine import rates_of_host
 from busbw.api.predicting.calibrations import CELLS_BYTES, CalibratedMachine, calibration, table_machine, table_words
+from busbw.api.predicting.choices import ChoiceStart, Chooser, MapSearch, other_ways, stated_start
 from busbw.base.errors import InputError
 from busbw.base.text import counted
-from busbw.base.units import format_size
-from busbw.facts.nccl_model import nccl_constants, newest_release, numbers
+from busbw.facts.nccl_model import nccl_constants, newest_release
 from busbw.facts.platforms import all_platforms
 from busbw.facts.predictor import predictor_constants
 from busbw.judge.explaining.known_machine import KnownMachine
 from busbw.limits.algorithms import algorithm_name
 from busbw.machine.named import hardware_of_file, platform, topology
 from busbw.model.platform import Platform
-from busbw.model.predict.nccl_choice import MODELLED, NcclAlgorithm, NcclGraphs, NcclJob, PredictedChoice, Protocol
+from busbw.model.predict.nccl_choice import Protocol
 from busbw.model.predict.prediction import (
     Band,
     ChangedCall,
@@ -32,16 +31,13 @@ from busbw.model.predict.prediction import (
     SimulatedCall,
     Tier,
 )
-from busbw.model.topology import Topology
 from busbw.predict.calibrating import AskedCells, Calibration, calibrated, calls_of
 from busbw.predict.cells import read_cells
 from busbw.predict.changes import Changes, changed_call, changes_of
 from busbw.predict.closed import predicted
 from busbw.predict.described import captured_machine, described_machine
-from busbw.predict.graphs import MOST_BYTES, graphs_as_stated, graphs_of_file, graphs_of_log, graphs_of_search
 from busbw.predict.intervals import band_of
 from busbw.predict.machines import CannotTellError, MachineClass, groups_of, machine_of, measured_elsewhere
-from busbw.predict.nccl import choice
 from busbw.predict.sends import SENDS
 from busbw.predict.sweeps import CellGroup
 from busbw.predict.tiers import ScheduleTier, at_line_rate, collnet_ways, simulated
@@ -49,15 +45,9 @@ from busbw.predict.worth import narrower_of, sensitivity_of
 from busbw.stats.distributions import median
 from busbw.store.files import read_bounded
 from busbw.topo.origins.from_platform import map_gap
-from busbw.topo.search.channels import Searched, searched_between, searched_within
 
 MOST_NODES = 100_000
 _MOST_ROWS = 10_000
-_LOG_BYTES = 256 * 2**20
-# How NCCL's names stand for those of `limits`.
-_NCCL_NAMES: dict[str, NcclAlgorithm] = {
-    "ring": "ring", "tree": "tree", "nvls": "nvls", "nvlstree": "nvlstree", "pat": "pat",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,23 +78,6 @@ class PredictRequest:
     host: Path | None = None
 
 
-# What NCCL tells CPUs apart by, by their makers.
-_CPUS: dict[str, Literal["amd", "arm", "power"]] = {"amd": "amd", "nvidia": "arm", "arm": "arm", "ibm": "power"}
-_SENDS_WAY = "NCCL has one way to send and receive, a peer's part over channels of its own"
-# A way this much slower than another is worth a line.
-_NOTABLY = 1.02
-_FASTEST = "the fastest that is predicted, of those that were measured on such machines unless hops are most of it"
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Start:
-    """What NCCL's choice starts from."""
-
-    graphs: NcclGraphs
-    channels: int | None = None
-    nvls_channels: int | None = None
-
-
 def predict(asked: PredictRequest) -> Prediction:
     """Return what each size takes on each number of nodes. Raises InputError for what cannot be asked."""
     for nodes in asked.nodes:
@@ -116,30 +89,34 @@ def predict(asked: PredictRequest) -> Prediction:
     release = asked.nccl or newest_release()
     nccl_constants(release)
     wanted = algorithm_name(asked.algorithm) if asked.algorithm is not None else None
-    stated = _given_start(asked)
+    stated = stated_start(asked.graph, asked.log, asked.stated)
     calibration = _calibration(asked, found, machine, wanted)
     changes = changes_of(asked.what_if)
     if asked.tier == "closed" and changes is not None and changes.takes_schedules:
         raise InputError(f"the closed form cannot tell {changes.words}", where="--tier closed", hint="--tier steps")
-    search = _Search(asked, found, machine, release) if stated is None else None
+    chooser = Chooser(
+        machine=machine, found=found, release=release, collective=asked.collective, wanted=wanted,
+        protocol=asked.protocol,
+    )  # fmt: skip
+    gap = _no_map(asked, found) if stated is None else None
+    name = str(asked.host) if asked.host is not None else found.id
+    search = MapSearch(name, topology(name), machine, release) if stated is None and gap is None else None
     rows, notes = [], [f"calibrated: {words}" for words in calibration.words] if calibration is not None else []
     for nodes in asked.nodes:
         start = search.start(nodes) if search is not None else stated
-        settled = _Settled(
-            machine=machine, found=found, wanted=wanted, release=release, calibration=calibration, changes=changes,
-            tier=asked.tier,
-        )  # fmt: skip
+        settled = _Settled(chooser=chooser, machine=machine, calibration=calibration, changes=changes, tier=asked.tier)
         rows += [_row(settled, asked, nodes, size, start) for size in asked.sizes_bytes]
     told = [row for row in rows if row.expected is not None]
     if told and calibration is not None and not any(_is_shifted(row) for row in told):
         raise InputError(_no_shift(asked, calibration, told), where=str(asked.calibrate))
     if any(row.choice is None for row in told) and wanted is None and asked.collective not in SENDS:
-        why = f" ({search.gap})" if search is not None and search.gap is not None else ""
+        gap = search.gap if search is not None else gap
+        why = f" ({gap})" if gap is not None else ""
         notes.append(
             f"what NCCL takes cannot be told from its search{why}; it is with --graph FILE (NCCL_GRAPH_DUMP_FILE), "
             "--log FILE or --channels ring=8x48/48"
         )
-    notes += _other_ways(told)
+    notes += other_ways(told)
     if any(groups_of(machine, row.nodes) > 1 for row in told) and changes is None:
         notes.append(
             "how leaves are joined is not published: --what-if oversubscription=2 tells what a spine that blocks takes"
@@ -168,44 +145,19 @@ def _is_shifted(row: PredictedSize) -> bool:
     return row.before is not None or (row.expected is not None and row.expected.presumed)
 
 
-def _other_ways(told: Sequence[PredictedSize]) -> list[str]:
-    """Return lines about rows where NCCL's choice is not what was measured on such machines, or not the fastest."""
-    slower, unmeasured = [], []
-    for row in told:
-        call = row.expected
-        if row.choice is None or call is None or call.algorithm != row.choice.chosen.algorithm:
-            continue
-        measured = [other for other in row.others if other.kinship == "in family"]
-        fastest = min(row.others, key=lambda other: other.time_s, default=call)
-        if call.kinship != "in family" and measured:
-            unmeasured.append((row, call, measured[0]))
-        elif call.time_s > fastest.time_s * _NOTABLY:
-            slower.append((row, call, fastest))
-    kinds = (
-        (unmeasured, "takes a way that was not measured on such machines", "was, and gives"),
-        (slower, "takes a way that is not the fastest predicted", "would give"),
-    )
-    return [
-        f"in {len(rows)} of {len(told)} rows NCCL's own model {what}: {_instead(*rows[-1], gives)}"
-        for rows, what, gives in kinds
-        if rows
-    ]
-
-
-def _instead(row: PredictedSize, call: PredictedCall, other: PredictedCall, gives: str) -> str:
-    nodes = f" on {row.nodes} nodes" if row.nodes > 1 else ""
-    taken = f"{call.algorithm}, {call.busbw_Bps / 1e9:.0f} GB/s"
-    range_ = f"{other.low_Bps / 1e9:.0f} to {other.high_Bps / 1e9:.0f}"
-    instead = f"{other.algorithm} {gives} {other.busbw_Bps / 1e9:.0f} GB/s ({range_})"
-    return f"for {format_size(row.size_bytes)}{nodes} {taken}, where {instead}"
-
-
 def _no_shift(asked: PredictRequest, calibration: Calibration, told: Sequence[PredictedSize]) -> str:
     """Return why no prediction goes through a cell: other algorithms, or other parts that limit."""
     measured = dict.fromkeys(f"{point.call.algorithm} ({point.call.limited_by})" for point in calibration.points)
     calls = [row.expected for row in told if row.expected is not None]
     names = dict.fromkeys(f"{call.algorithm} ({call.limited_by})" for call in calls)
     return f"{asked.calibrate} was measured by {', '.join(measured)}, and predicted is {', '.join(names)}"
+
+
+def _no_map(asked: PredictRequest, found: Platform) -> str | None:
+    """Return why there is no map of a node; None: there is one."""
+    if asked.machine is not None:
+        return "a described machine has no map"
+    return map_gap(found) if asked.host is None else None
 
 
 def _nodes_of(asked: PredictRequest) -> tuple[Platform, MachineClass]:
@@ -224,80 +176,12 @@ def _nodes_of(asked: PredictRequest) -> tuple[Platform, MachineClass]:
     return found, machine_of(found, gpus=asked.gpus, name=name)
 
 
-def _given_start(asked: PredictRequest) -> _Start | None:
-    given = [each for each in (asked.graph, asked.log, asked.stated or None) if each is not None]
-    if len(given) > 1:
-        raise InputError("more than one of --graph, --log and --channels", hint="one of them says what the graph is")
-    if asked.graph is not None:
-        return _Start(
-            graphs=graphs_of_file(
-                read_bounded(asked.graph, most_bytes=MOST_BYTES, kind="a graph file of NCCL"), str(asked.graph)
-            )
-        )
-    if asked.log is not None:
-        text = read_bounded(asked.log, most_bytes=_LOG_BYTES, kind="a log of NCCL").decode("utf-8", "replace")
-        logged = graphs_of_log(text, str(asked.log))
-        return _Start(graphs=logged.graphs, channels=logged.channels, nvls_channels=logged.nvls_channels)
-    return _Start(graphs=graphs_as_stated(asked.stated)) if asked.stated else None
-
-
-class _Search:
-    """NCCL's search over the topology of a machine, made when it is asked for: alone, and as one of several nodes."""
-
-    def __init__(self, asked: PredictRequest, found: Platform, machine: MachineClass, release: str) -> None:
-        self._asked, self._found = asked, found
-        # A release that the cost model knows has three numbers.
-        major, minor, patch = numbers(release)
-        self._nccl = (major, minor, patch)
-        self._kept: dict[bool, Searched] = {}
-        # Why a search says nothing, in words.
-        self.gap = self._no_map()
-        self._topology = topology(self._name) if self.gap is None else None
-        if self._topology is not None:
-            self.gap = _unlike(self._topology, machine)
-        if self.gap is not None:
-            self._topology = None
-
-    def start(self, nodes: int) -> _Start | None:
-        """Return what NCCL's choice starts from on so many nodes; None, with the gap: it is not known."""
-        if self._topology is None:
-            return None
-        is_alone = nodes == 1
-        if is_alone not in self._kept:
-            search = searched_within if is_alone else searched_between
-            self._kept[is_alone] = search(self._topology, self._nccl)
-        graphs = graphs_of_search(self._kept[is_alone], self._name)
-        self.gap = self.gap or self._kept[is_alone].gap
-        return _Start(graphs=graphs) if graphs is not None else None
-
-    @property
-    def _name(self) -> str:
-        return str(self._asked.host) if self._asked.host is not None else self._found.id
-
-    def _no_map(self) -> str | None:
-        if self._asked.machine is not None:
-            return "a described machine has no map"
-        return map_gap(self._found) if self._asked.host is None else None
-
-
-def _unlike(found: Topology, machine: MachineClass) -> str | None:
-    """Return why a map does not stand for the nodes that are asked about; None: it does."""
-    if len(found.gpus) != machine.rates.gpus:
-        return f"NCCL's search is redone here for all GPUs of a node, not for {machine.rates.gpus}"
-    if not found.nvlinks and (machine.rates.nvlink is not None or machine.rates.pair is not None):
-        return "which GPUs the NVLinks join is not known"
-    return None
-
-
 @dataclass(frozen=True, kw_only=True)
 class _Settled:
     """What holds for every row."""
 
+    chooser: Chooser
     machine: MachineClass
-    found: Platform
-    # The algorithm that was asked for.
-    wanted: str | None
-    release: str
     calibration: Calibration | None
     changes: Changes | None
     tier: Tier | None
@@ -314,11 +198,10 @@ def _calibration(
     return calibration(asked.calibrate, CalibratedMachine(machine=machine, known=known, algorithm=wanted), cells)
 
 
-def _row(settled: _Settled, asked: PredictRequest, nodes: int, size_bytes: int, start: _Start | None) -> PredictedSize:
-    wanted, release = settled.wanted, settled.release
-    chosen = None
-    if start is not None and asked.collective in MODELLED and wanted in (None, *_NCCL_NAMES):
-        chosen = _choice(settled, asked, nodes, size_bytes, start)
+def _row(
+    settled: _Settled, asked: PredictRequest, nodes: int, size_bytes: int, start: ChoiceStart | None
+) -> PredictedSize:
+    chosen = settled.chooser.choice(nodes, size_bytes, start)
     try:
         before, calls = _calls(settled, asked.collective, nodes, size_bytes)
     except CannotTellError as error:
@@ -327,15 +210,14 @@ def _row(settled: _Settled, asked: PredictRequest, nodes: int, size_bytes: int, 
             nodes=nodes, size_bytes=size_bytes, choice=chosen, at_line_rate=line_rate, cannot_simulate=cannot,
             cannot=str(error),
         )  # fmt: skip
-    expected, by = _expected(calls, chosen, wanted)
-    by = _SENDS_WAY if asked.collective in SENDS and wanted is None else by
+    expected, by = settled.chooser.expected(calls, chosen, is_own=start is not None and start.is_own)
     if expected is None:
         return PredictedSize(
             nodes=nodes,
             size_bytes=size_bytes,
             others=calls,
             choice=chosen,
-            cannot=f"NCCL {release} would take {by}, and no measurement of that on such machines is published",
+            cannot=f"NCCL would take {by}, and no measurement of that on such machines is published",
         )
     changed, cannot = _changed(settled, expected, asked.collective)
     simulation, cannot_simulate = _simulated(settled, expected, asked.collective)
@@ -391,7 +273,7 @@ def _calls(
     """
     machine, points = settled.machine, settled.calibration.points if settled.calibration is not None else ()
     ask = calls_of if points else predicted
-    before = ask(machine, nodes=nodes, collective=collective, size_bytes=size_bytes, algorithm=settled.wanted)
+    before = ask(machine, nodes=nodes, collective=collective, size_bytes=size_bytes, algorithm=settled.chooser.wanted)
     left_out = predictor_constants().left_out
     after = tuple(calibrated(call, points, left_out, collective) for call in before)
     told = tuple(call for call, old in zip(after, before, strict=True) if not call.presumed or call != old)
@@ -426,61 +308,6 @@ def _changed(settled: _Settled, expected: PredictedCall, collective: str) -> tup
         return changed_call(settled.machine, expected, collective, settled.changes, tier=tier), None
     except CannotTellError as error:
         return None, str(error)
-
-
-def _cpu(maker: str) -> Literal["intel", "amd", "arm", "power"]:
-    for known, cpu in _CPUS.items():
-        if known in maker:
-            return cpu
-    return "intel"
-
-
-def _choice(
-    settled: _Settled, asked: PredictRequest, nodes: int, size_bytes: int, start: _Start
-) -> PredictedChoice | None:
-    """Return what NCCL would take; None where nothing is left to take."""
-    machine, found, wanted, release = settled.machine, settled.found, settled.wanted, settled.release
-    ranks = machine.rates.gpus * nodes
-    if ranks < 2 or found.gpu.sm is None:
-        return None
-    job = NcclJob(
-        nodes=nodes,
-        ranks=ranks,
-        sm=found.gpu.sm,
-        cpu=_cpu((found.cpu.vendor or "").lower()),
-        nvls=machine.rates.nvls is True and start.graphs.nvls.channels > 0,
-        switched=found.nvlink.switched is True,
-        channels=start.channels,
-        nvls_channels=start.nvls_channels,
-    )
-    try:
-        return choice(
-            job,
-            start.graphs,
-            nccl_constants(release),
-            release=release,
-            collective=asked.collective,
-            size_bytes=size_bytes,
-            algorithm=_NCCL_NAMES[wanted] if wanted is not None else None,
-            protocol=asked.protocol,
-        )
-    except InputError:
-        if asked.protocol is not None:
-            raise
-        return None
-
-
-def _expected(
-    calls: Sequence[PredictedCall], chosen: PredictedChoice | None, wanted: str | None
-) -> tuple[PredictedCall | None, str]:
-    if wanted is not None:
-        return calls[0], "as asked for"
-    if chosen is None:
-        return calls[0], _FASTEST
-    # Within a node a tree is a chain, which is as fast as a ring or slower, and of which nothing is published.
-    name = chosen.chosen.algorithm
-    same = next((call for call in calls if call.algorithm == name), None)
-    return same, f"by NCCL {chosen.release}'s choice, from {chosen.origin}" if same is not None else name
 
 
 def hold_against(path: Path) -> HeldTable:
