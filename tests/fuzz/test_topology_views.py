@@ -11,7 +11,8 @@ from busbw.show.page.pictures import topology_svg
 from busbw.show.topology_tree import boxes_of, link_lines
 from busbw.topo.file.reader import read_document
 from busbw.topo.origins.from_document import topologies_of
-from busbw.topo.paths.view import path_matrix, view_of
+from busbw.topo.paths.matrix import path_matrix
+from busbw.topo.paths.view import view_of
 
 from .test_topology_files import damaged
 

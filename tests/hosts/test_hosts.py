@@ -14,7 +14,7 @@ from busbw.machine.named import host_of
 from busbw.model import codec
 from busbw.store.snapshots import read_snapshot
 from busbw.topo.origins.from_hardware import topology_of_hardware
-from busbw.topo.paths.view import path_matrix
+from busbw.topo.paths.matrix import path_matrix
 
 HOSTS = sorted(path.parent for path in Path(__file__).parent.glob("*/host.tar.gz"))
 MOST_BYTES = 512 * 2**10

@@ -7,7 +7,8 @@ from tests.topo.nodes import four_gh200, four_h200, make_device, make_numa, shar
 from busbw.model.topology import Net, NvLink, Topology
 from busbw.show.text.topology import matrix_text, topology_text
 from busbw.show.topology_tree import DEEPEST, boxes_of, link_lines, short_list
-from busbw.topo.paths.view import path_matrix, view_of
+from busbw.topo.paths.matrix import path_matrix
+from busbw.topo.paths.view import view_of
 
 
 def printed(node: Topology, capsys: pytest.CaptureFixture[str]) -> list[str]:

@@ -4,7 +4,7 @@ from tests.probe.hosts import GEN4, Function, Gpu, Machine, Nic, Numa, snapshot_
 
 from busbw.machine.read.hardware import hardware_of
 from busbw.topo.origins.from_hardware import topology_of_hardware
-from busbw.topo.paths.view import path_matrix
+from busbw.topo.paths.matrix import path_matrix
 
 
 def port(bus_id: str, *above: str, numa: int = 0) -> Function:

@@ -6,8 +6,9 @@ import pytest
 from busbw.base.errors import InputError
 from busbw.model.topology import Gpu, Net, Topology
 from busbw.topo.paths.graph import MOST_DEVICES
+from busbw.topo.paths.matrix import path_matrix
 from busbw.topo.paths.paths import direct_paths, nearest_ports, port_gpus, port_spots, sending_ports
-from busbw.topo.paths.view import path_matrix, view_of
+from busbw.topo.paths.view import view_of
 
 from .nodes import four_gh200, four_h200, make_device, make_numa, shared_switches, two_sockets
 

@@ -20,9 +20,9 @@ from busbw.model.topology import ChipLink, Gpu, Net, NumaNode, NvLink, PciDevice
 from busbw.topo.file.reader import read_document
 from busbw.topo.file.writer import file_text
 from busbw.topo.origins.from_document import topologies_of
+from busbw.topo.paths.ceilings import ring_ceilings
 from busbw.topo.paths.graph import graph_of
 from busbw.topo.paths.paths import nccl_paths
-from busbw.topo.paths.view import ring_ceilings
 from busbw.topo.search import channels
 from busbw.topo.search.channels import planned
 

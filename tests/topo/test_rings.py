@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from busbw.model.topology import Gpu, NvLink, Topology
-from busbw.topo.paths.view import _chain_Bps, ring_ceilings
+from busbw.topo.paths.ceilings import _chain_Bps, ring_ceilings
 
 from .nodes import GEN4, four_gh200, four_h200, make_device, make_numa, shared_switches, switched_links, two_sockets
 

@@ -11,7 +11,8 @@ from busbw.topo.file.reader import read_document
 from busbw.topo.file.writer import file_text
 from busbw.topo.origins.from_document import topologies_of
 from busbw.topo.paths.graph import xgmi_Bps
-from busbw.topo.paths.view import meanings, path_matrix, view_of
+from busbw.topo.paths.matrix import meanings, path_matrix
+from busbw.topo.paths.view import view_of
 
 from .nodes import make_device, make_numa
 

@@ -39,7 +39,7 @@ def topo() -> None:
 @JSON
 def show(source: str | None, *, here: bool, matrix: bool, nccl: str | None, svg: Path | None, as_json: bool) -> None:
     """Draw a node: sockets, switches, GPUs with their NICs, CPUs."""
-    from busbw.topo.paths.view import path_matrix
+    from busbw.topo.paths.matrix import path_matrix
 
     release, doubt = nccl_release(nccl)
     view = node_view(source, here=here, nccl=release)

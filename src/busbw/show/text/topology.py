@@ -34,7 +34,7 @@ from busbw.show.topology_tree import (
     short_list,
     summary,
 )
-from busbw.topo.paths.view import meanings
+from busbw.topo.paths.matrix import meanings
 
 _COLOURS = {"numa": "bold", "switch": "", "gpu": "green", "nic": "cyan", "other": "dim"}
 # Where what is written on a box ends and its rates begin.

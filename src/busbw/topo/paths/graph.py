@@ -47,6 +47,11 @@ _GCN_NUMBER = re.compile(r"9\d\d", re.ASCII)
 _GCN_OF_MI200 = "910"
 
 
+def release_name(nccl: Nccl) -> str:
+    """Return a release as people write it; of the last of a series its first two numbers."""
+    return ".".join(map(str, nccl[:2] if nccl[2] >= LAST_OF_SERIES else nccl))
+
+
 def nvlink_Bps(sm: int | None, nccl: Nccl = DEFAULT_NCCL) -> float:
     """Return what NCCL counts for one NVLink of a GPU in one direction.
 
