@@ -18,10 +18,13 @@ def test_a_table_has_sizes_intervals_and_what_it_rests_on(tmp_path: Path) -> Non
     assert done.returncode == 0
     assert "predicted, nothing of it is measured" in done.stdout
     assert "16 GiB" in done.stdout
-    assert "each left out of the fit" in done.stdout
-    assert "in family: what counts most is of such GPUs and such a network; 3 documents, tier closed" in done.stdout
-    assert "widest part of the interval: how far documents lie off" in done.stdout
-    assert "one measured size on 32 nodes would make it" in done.stdout
+    assert "documents lay off when left out of the fit; 2 of them are like this (between nodes, " in done.stdout
+    assert (
+        "in family: the constant that counts most was measured on such GPUs and such a network; 3 documents"
+        in done.stdout
+    )
+    assert "widest part of the interval of 16 GiB on 32 nodes: how far documents lay off" in done.stdout
+    assert "one measured size on 32 nodes (--calibrate RUN) would make it" in done.stdout
     assert all(len(line) <= 80 for line in done.stdout.splitlines() if "iB " in line[:10])
 
 
@@ -204,6 +207,51 @@ def test_measured_cells_are_held_against_it(tmp_path: Path) -> None:
     ]
     assert codes == [0, 1, 4]
     assert "outside: A" in warm_busbw("predict", "--against", "slow.csv", cwd=tmp_path).stdout
+
+
+def test_a_cell_above_what_any_way_can_reach_is_named_and_left_out(tmp_path: Path) -> None:
+    head = "document,platform_id,nodes,gpus,collective,size_bytes,busbw_GBps,algorithm\n"
+    rows = "A,aws-p5,2,16,all_reduce,17179869184,480,default\nA,aws-p5,2,16,all_reduce,8589934592,9999,default\n"
+    (tmp_path / "cells.csv").write_text(f"{head}{rows}")
+    done = warm_busbw("predict", "--against", "cells.csv", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "1 cell of 1 document" in done.stdout
+    assert "left out: A: 9999 GB/s of 8 GiB on 2 nodes is above what nvlstree can reach" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (("--against", "cells.csv", "--csv"), "--csv is not used with --against"),
+        (("--against", "cells.csv", "--what-if", "nic=800G"), "--what-if is not used with --against"),
+        (("--workload", "plan.json", "--nodes", "4"), "--nodes is not used with --workload"),
+        ((*AZURE, "--csv", "--json"), "--csv and --json are given"),
+    ],
+)
+def test_an_option_that_would_do_nothing_is_refused(asked: tuple[str, ...], words: str, tmp_path: Path) -> None:
+    done = warm_busbw("predict", *asked, cwd=tmp_path)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert len(done.stderr.splitlines()) <= 4
+
+
+def test_csv_says_why_a_change_cannot_be_told(tmp_path: Path) -> None:
+    done = warm_busbw("predict", *AZURE, "--what-if", "sharp=on", "--csv", cwd=tmp_path)
+    (row,) = csv.DictReader(io.StringIO(done.stdout))
+    assert row["ratio"] == ""
+    assert "how much of its bound SHARP reaches can only be measured" in row["cannot_change"]
+
+
+def test_a_protocol_is_predicted_where_it_is_near_the_fastest_and_not_told_elsewhere(tmp_path: Path) -> None:
+    asked = ("all_reduce", "--platform", "azure-nd-h100-v5", "--nodes", "4", "--algorithm", "ring", "--size", "16G")
+    free, slower, far = (
+        json.loads(warm_busbw("predict", *asked, *more, "--json", cwd=tmp_path).stdout)["rows"][0]
+        for more in ((), ("--protocol", "LL128"), ("--protocol", "LL"))
+    )
+    # 8 of 128 bytes are flags.
+    assert slower["expected"]["busbw_Bps"] == pytest.approx(0.9375 * free["expected"]["busbw_Bps"], rel=0.01)
+    assert far["expected"] is None
+    assert far["cannot"] == "nobody has published LL at sizes where another protocol takes less time"
 
 
 def test_cells_of_the_machine_shift_its_predictions_and_those_of_another_are_refused(tmp_path: Path) -> None:

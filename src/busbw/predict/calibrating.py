@@ -14,6 +14,7 @@ from busbw.base.errors import InputError
 from busbw.base.text import counted
 from busbw.base.units import format_rate, format_size
 from busbw.facts.predictor import predictor_constants
+from busbw.model.predict.nccl_choice import Protocol
 from busbw.model.predict.prediction import HeldOut, PredictedCall
 from busbw.predict.closed import exchange_of, predicted, scope_of
 from busbw.predict.intervals import band_of, bands_words, reach_of, stretch_of
@@ -149,14 +150,22 @@ def _point(group: CellGroup, size_bytes: int, measured_Bps: float) -> tuple[Cali
 
 
 def calls_of(
-    machine: MachineClass, *, nodes: int, collective: str, size_bytes: int, algorithm: str | None
+    machine: MachineClass,
+    *,
+    nodes: int,
+    collective: str,
+    size_bytes: int,
+    algorithm: str | None,
+    protocol: Protocol | None = None,
 ) -> tuple[PredictedCall, ...]:
     """Return what is predicted, for cells to shift: where no document tells it, from what is presumed of links.
 
     Raises InputError and CannotTellError as `predicted`.
     """
     try:
-        return predicted(machine, nodes=nodes, collective=collective, size_bytes=size_bytes, algorithm=algorithm)
+        return predicted(
+            machine, nodes=nodes, collective=collective, size_bytes=size_bytes, algorithm=algorithm, protocol=protocol
+        )
     except CannotTellError:
         return predicted(
             machine,
@@ -164,6 +173,7 @@ def calls_of(
             collective=collective,
             size_bytes=size_bytes,
             algorithm=algorithm,
+            protocol=protocol,
             constants=with_presumed(predictor_constants()),
         )
 
@@ -196,7 +206,7 @@ def calibrated(
         high_Bps=min(busbw_Bps * math.exp(reach), call.bound_Bps),
         kinship="calibrated" if own else call.kinship,
         interval_words=words,
-        widest="what was left of documents that were calibrated so" if own else call.widest,
+        widest="how far documents lay off that were calibrated like this" if own else call.widest,
         basis=(
             *call.basis,
             f"shifted by {100 * (math.exp(shift) - 1):+.1f} % through {len(own or alike)} measured cells",
@@ -225,9 +235,9 @@ def _reach(
         own = max(own, rest)
     if call.presumed:
         times = 1.0 if is_own else max(_OTHER_NODES_TIMES, call.widened)
-        return max(own, rest) * times, f"{bands_words(band)}: {from_words}; no document tells its links or network"
+        return max(own, rest) * times, f"{bands_words(band)}, {from_words}; no document tells its links or network"
     if not is_own:
         words = f"{call.interval_words}; shifted by cells of another number of nodes, which does not make it narrower"
         return reach, words
     # A cell of the machine itself never makes it wider.
-    return min(own, reach), f"{bands_words(band)}: {from_words}" if own < reach else call.interval_words
+    return min(own, reach), f"{bands_words(band)}, {from_words}" if own < reach else call.interval_words
