@@ -185,7 +185,7 @@ def test_what_sharp_would_give_cannot_be_told(tmp_path: Path) -> None:
         ((*AZURE, "--what-if", "oversubscription=2,leaf=4,routing=best"), 2, "no routing"),
         ((*AZURE, "--what-if", "slow-nic=node1:0.5", "--tier", "closed"), 2, "closed form cannot tell"),
         (("--against", "missing.csv"), 2, "missing.csv"),
-        (("all_reduce", "--against", "cells.csv"), 2, "--against says what"),
+        (("all_reduce", "--against", "cells.csv"), 2, "a collective is not used with --against"),
     ],
 )
 def test_exit_codes_and_their_words(arguments: tuple[str, ...], code: int, words: str, tmp_path: Path) -> None:

@@ -158,6 +158,16 @@ def _is_passed_over(machine: MachineClass, nodes: int, collective: str, call: Pr
     )
 
 
+def _check_way(machine: MachineClass, algorithm: str) -> None:
+    """Raise CannotTellError for a way that no document has, or that the machine does not have."""
+    if algorithm == "collnet":
+        raise CannotTellError(SHARP_UNTOLD)
+    if algorithm == "two-level":
+        raise CannotTellError(_TWO_LEVEL)
+    if algorithm in ("nvls", "nvlstree") and machine.rates.nvls is False:
+        raise CannotTellError(f"{algorithm} takes NVSwitches that add, which such nodes do not have")
+
+
 def _call(
     machine: MachineClass,
     nodes: int,
@@ -167,12 +177,7 @@ def _call(
     constants: PredictorConstants,
     protocol: Protocol | None = None,
 ) -> PredictedCall:
-    if bound.algorithm == "collnet":
-        raise CannotTellError(SHARP_UNTOLD)
-    if bound.algorithm == "two-level":
-        raise CannotTellError(_TWO_LEVEL)
-    if bound.algorithm in ("nvls", "nvlstree") and machine.rates.nvls is False:
-        raise CannotTellError(f"{bound.algorithm} takes NVSwitches that add, which such nodes do not have")
+    _check_way(machine, bound.algorithm)
     ranks = machine.rates.gpus * nodes
     most_Bps, limited_by, share = large_Bps(machine, bound, constants, nodes=nodes, collective=collective)
     factor = COLLECTIVES[collective].factor(ranks)
