@@ -19,10 +19,7 @@ def test_a_table_has_sizes_intervals_and_what_it_rests_on(tmp_path: Path) -> Non
     assert "predicted, nothing of it is measured" in done.stdout
     assert "16 GiB" in done.stdout
     assert "documents lay off when left out of the fit; 2 of them are like this (between nodes, " in done.stdout
-    assert (
-        "in family: the constant that counts most was measured on such GPUs and such a network; 3 documents"
-        in done.stdout
-    )
+    assert "in family: the constant that counts most is from such GPUs and such a network; 3 documents" in done.stdout
     assert "widest part of the interval of 16 GiB on 32 nodes: how far documents lay off" in done.stdout
     assert "one measured size on 32 nodes (--calibrate RUN) would make it" in done.stdout
     assert all(len(line) <= 80 for line in done.stdout.splitlines() if "iB " in line[:10])
@@ -233,6 +230,15 @@ def test_an_option_that_would_do_nothing_is_refused(asked: tuple[str, ...], word
     assert done.returncode == 2
     assert words in done.stderr
     assert len(done.stderr.splitlines()) <= 4
+
+
+def test_a_way_that_would_take_less_and_was_not_measured_there_is_named(tmp_path: Path) -> None:
+    asked = ("predict", "all_gather", "--platform", "aws-p6e-gb200x36", "--nodes", "4", "--size", "4M", "--json")
+    found = json.loads(warm_busbw(*asked, cwd=tmp_path).stdout)
+    (row,) = found["rows"]
+    assert [row["expected"]["algorithm"], row["others"][0]["algorithm"]] == ["nvls", "ring"]
+    assert row["others"][0]["time_s"] < row["expected"]["time_s"]
+    assert any(note.startswith("ring would take less in 1 row (") for note in found["notes"])
 
 
 def test_csv_says_why_a_change_cannot_be_told(tmp_path: Path) -> None:

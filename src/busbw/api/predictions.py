@@ -11,7 +11,7 @@ from busbw.api.machine import rates_of_host
 from busbw.api.predicting.calibrations import CELLS_BYTES, CalibratedMachine, calibration, table_machine, table_words
 from busbw.base.errors import InputError
 from busbw.base.text import counted
-from busbw.base.units import format_rate, format_size
+from busbw.base.units import format_rate, format_size, format_time
 from busbw.facts.nccl_model import nccl_constants, newest_release
 from busbw.facts.platforms import all_platforms
 from busbw.facts.predictor import predictor_constants
@@ -93,6 +93,8 @@ _SENDS_WAY = "NCCL has one way to send and receive, a peer's part over channels 
 _FASTEST = (
     "the fastest that was measured on such machines; where none was, or latency is most of the time, the fastest of all"
 )
+# Of the time of a way that was measured on such machines: one that takes less is named beside it.
+_CLEARLY_LESS = 0.9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,6 +144,7 @@ def predict(asked: PredictRequest) -> Prediction:
             "what NCCL takes is told with --graph FILE (NCCL_GRAPH_DUMP_FILE), --log FILE or --channels ring=8x48/48: "
             f"its search is redone here for one node that has a map, from {'.'.join(map(str, OLDEST_PLANNED))} on"
         )
+    notes += _faster_ways(told)
     if any(groups_of(machine, row.nodes) > 1 for row in told) and changes is None:
         notes.append(
             "how the leaf switches are joined is not published: --what-if oversubscription=2 shows what a blocking "
@@ -165,6 +168,24 @@ def predict(asked: PredictRequest) -> Prediction:
         else None,
         notes=(*notes, *machine.rates.assumptions),
     )
+
+
+def _faster_ways(told: Sequence[PredictedSize]) -> list[str]:
+    """Return which ways would take clearly less than those that are told, because nobody measured them there."""
+    faster: dict[str, list[PredictedCall]] = defaultdict(list)
+    for row in told:
+        if row.expected is None or row.expected.kinship != "in family" or row.chosen_by != _FASTEST:
+            continue
+        others = [call for call in row.others if call.kinship == "across"]
+        call = min(others, key=lambda each: each.time_s, default=None)
+        if call is not None and call.time_s < _CLEARLY_LESS * row.expected.time_s:
+            faster[call.algorithm].append(call)
+    return [
+        f"{name} would take less in {counted(len(calls), 'row')} ({format_time(calls[0].time_s)} for "
+        f"{format_size(calls[0].size_bytes)} on {counted(calls[0].nodes, 'node')}); it is not in the table because "
+        "nobody measured it on such machines: --explain"
+        for name, calls in faster.items()
+    ]
 
 
 def _is_shifted(row: PredictedSize) -> bool:

@@ -27,8 +27,8 @@ from busbw.show.lines import say
 from busbw.show.text.terminal import console
 
 _KINSHIP: dict[Kinship, str] = {
-    "in family": "the constant that counts most was measured on such GPUs and such a network",
-    "across": "the constant that counts most was measured on other GPUs or another network",
+    "in family": "the constant that counts most is from such GPUs and such a network",
+    "across": "the constant that counts most is from other GPUs or another network",
     "calibrated": "shifted by measured sizes of the machine itself",
 }
 # Detail of `predict.intervals` that is the same for every call.
@@ -196,7 +196,7 @@ def _kinship_words(calls: Sequence[PredictedCall], kinship: Kinship, tier: str) 
     if kinship == "across" and unmeasured:
         words = "; ".join(unmeasured)
         if not all(call.unmeasured for call in alike):
-            words += "; in other rows the constant that counts most was measured on other GPUs or another network"
+            words += "; in other rows the constant that counts most is from other GPUs or another network"
     elif any(call.presumed for call in alike):
         words = "no document has its links or network; measured sizes of the machine itself stand for it"
     else:
