@@ -178,7 +178,7 @@ def test_what_sharp_would_give_cannot_be_told(tmp_path: Path) -> None:
         ((*AZURE, "--what-if", "sharp=off"), 2, "only sharp=on"),
         ((*AZURE, "--what-if", "slow-nic=node7:0.5"), 2, "no node 7 of 4"),
         ((*AZURE, "--what-if", "slow-nic=node1:2"), 2, "no slow NIC"),
-        ((*AZURE, "--what-if", "leaf=4"), 2, "without oversubscription"),
+        ((*AZURE, "--what-if", "leaf=4"), 2, "take oversubscription too"),
         ((*AZURE, "--what-if", "oversubscription=2,leaf=4,routing=best"), 2, "no routing"),
         ((*AZURE, "--what-if", "slow-nic=node1:0.5", "--tier", "closed"), 2, "closed form cannot tell"),
         (("--against", "missing.csv"), 2, "missing.csv"),
@@ -270,6 +270,28 @@ def test_cells_of_the_machine_shift_its_predictions_and_those_of_another_are_ref
     other = warm_busbw("predict", "all_reduce", "--platform", "aws-p5en", *asked, cwd=tmp_path)
     assert other.returncode == 2
     assert "was measured on aws-p5, not on aws-p5en" in other.stderr
+
+
+def test_where_the_nearest_cell_is_impossible_another_one_calibrates(tmp_path: Path) -> None:
+    head = "document,platform_id,nodes,gpus,collective,size_bytes,busbw_GBps,algorithm\n"
+    cells = "A,aws-p5,16,128,all_reduce,8589934592,900,default\nA,aws-p5,16,128,all_reduce,4294967296,340,default\n"
+    (tmp_path / "mine.csv").write_text(f"{head}{cells}")
+    asked = (
+        "predict",
+        "all_reduce",
+        "--platform",
+        "aws-p5",
+        "--nodes",
+        "16",
+        "--size",
+        "8G",
+        "--calibrate",
+        "mine.csv",
+    )
+    done = warm_busbw(*asked, cwd=tmp_path)
+    assert done.returncode == 0
+    assert "not used: 8 GiB on 16 nodes: 900.0 GB/s is above" in done.stdout
+    assert "calibrated: 4 GiB on 16 nodes: measured 340.0 GB/s" in done.stdout
 
 
 def test_a_calibrating_cell_above_the_bound_is_named_and_not_used(tmp_path: Path) -> None:

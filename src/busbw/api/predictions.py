@@ -108,17 +108,7 @@ class _Start:
 
 def predict(asked: PredictRequest) -> Prediction:
     """Return what each size takes on each number of nodes. Raises InputError for what cannot be asked."""
-    for nodes in asked.nodes:
-        if not 1 <= nodes <= MOST_NODES:
-            raise InputError(
-                f"{nodes} nodes cannot be predicted", where="--nodes", hint=f"from 1 to {MOST_NODES}: --nodes 32"
-            )
-    if len(asked.nodes) * len(asked.sizes_bytes) > _MOST_ROWS:
-        raise InputError(
-            f"{len(asked.nodes)} numbers of nodes and {len(asked.sizes_bytes)} sizes are more than {_MOST_ROWS} rows",
-            where="--nodes",
-            hint="fewer sizes, or fewer numbers of nodes",
-        )
+    _check_rows(asked)
     found, machine = _nodes_of(asked)
     release = asked.nccl or newest_release()
     nccl_constants(release)
@@ -168,6 +158,21 @@ def predict(asked: PredictRequest) -> Prediction:
         else None,
         notes=(*notes, *machine.rates.assumptions),
     )
+
+
+def _check_rows(asked: PredictRequest) -> None:
+    """Raise InputError for numbers of nodes that cannot be, and for more rows than are predicted at once."""
+    for nodes in asked.nodes:
+        if not 1 <= nodes <= MOST_NODES:
+            raise InputError(
+                f"{nodes} nodes cannot be predicted", where="--nodes", hint=f"from 1 to {MOST_NODES}: --nodes 32"
+            )
+    if len(asked.nodes) * len(asked.sizes_bytes) > _MOST_ROWS:
+        raise InputError(
+            f"{len(asked.nodes)} numbers of nodes and {len(asked.sizes_bytes)} sizes are more than {_MOST_ROWS} rows",
+            where="--nodes",
+            hint="fewer sizes, or fewer numbers of nodes",
+        )
 
 
 def _faster_ways(told: Sequence[PredictedSize]) -> list[str]:

@@ -78,7 +78,7 @@ def calibration_of(groups: Sequence[CellGroup], machine: MachineClass, asked: As
             where=where,
             hint="cells of one machine say nothing of another",
         )
-    points, words = [], []
+    words = []
     cells: dict[tuple[int, int], _Cell] = {}
     for group in groups:
         if (group.machine.rates.gpus, group.collective) != (machine.rates.gpus, asked.collective):
@@ -87,19 +87,32 @@ def calibration_of(groups: Sequence[CellGroup], machine: MachineClass, asked: As
         for size_bytes, measured_Bps in group.cells:
             key = group.nodes, size_bytes
             cells.setdefault(key, _Cell(group=group, size_bytes=size_bytes, measured_Bps=measured_Bps))
-    chosen = _chosen(cells, asked)
-    if len(chosen) < len(cells):
+    points, whys = _points(cells, asked)
+    if 0 < len(points) < len(cells):
         how = "on the nodes asked or the nearest, of sizes around those asked, evenly in their logarithm"
-        words.append(f"{len(chosen)} of {counted(len(cells), 'measured cell')} are used: {how}")
-    for cell in chosen:
-        point, why = _point(cell.group, cell.size_bytes, cell.measured_Bps)
-        points += [point] if point is not None else []
-        words.append(why)
-    words = list(dict.fromkeys(words))
+        words.append(f"{len(points)} of {counted(len(cells), 'measured cell')} are used: {how}")
+    words = list(dict.fromkeys((*words, *whys)))
     if not points:
         reasons = "; ".join(words[:_MOST_REASONS]) or "it has no row that can be"
         raise InputError(f"no cell of {where} calibrates {asked.collective}: {reasons}", where=where)
     return Calibration(points=tuple(points), words=tuple(words))
+
+
+def _points(cells: Mapping[tuple[int, int], _Cell], asked: AskedCells) -> tuple[list[CalibrationPoint], list[str]]:
+    """Return what the chosen cells say, in words too; where none of them can be used, others are chosen."""
+    left, unused = dict(cells), []
+    while True:
+        points, words = [], []
+        for cell in _chosen(left, asked):
+            point, why = _point(cell.group, cell.size_bytes, cell.measured_Bps)
+            if point is None:
+                unused.append(why)
+                del left[cell.group.nodes, cell.size_bytes]
+            else:
+                points.append(point)
+                words.append(why)
+        if points or not left:
+            return points, [*unused[:_MOST_REASONS], *words]
 
 
 def _chosen(cells: Mapping[tuple[int, int], _Cell], asked: AskedCells) -> list[_Cell]:

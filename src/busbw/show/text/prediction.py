@@ -198,7 +198,7 @@ def _kinship_words(calls: Sequence[PredictedCall], kinship: Kinship, tier: str) 
         if not all(call.unmeasured for call in alike):
             words += "; in other rows the constant that counts most is from other GPUs or another network"
     elif any(call.presumed for call in alike):
-        words = "no document has its links or network; measured sizes of the machine itself stand for it"
+        words = "no document tells its links or network; cells of the machine itself do"
     else:
         words = _KINSHIP[kinship]
     return f"{kinship}: {words}; {counted(len(documents), 'document')}, tier {tier}"
