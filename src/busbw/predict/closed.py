@@ -33,7 +33,7 @@ from busbw.predict.rising import LARGEST_BYTES, ROOTED, CallTime, Rise, rise_of
 from busbw.predict.sends import SENDS, send_time
 from busbw.predict.shares import CHANNELS, kinship_of, large_Bps, share_words
 
-SHARP_UNTOLD = "how much of its bound SHARP reaches can only be measured, and nobody has published enough of it"
+SHARP_UNTOLD = "SHARP: how much of its bound it reaches can only be measured, and nobody has published enough of it"
 # Rings over eight NICs of 400 Gb/s were seen at this share of line rate or from 0.92 on, and nobody has said why:
 # NDv5's 330 GB/s and A3 Ultra's 329 (W1, T07). Both modes stay in the interval.
 _SLOW_RING = 0.82
