@@ -43,7 +43,7 @@ def test_the_commands_with_the_page_s_file_answer(tmp_path: Path) -> None:
         ('[gpu]\ncount = 8\nsource = ["blue-order"]\nchecked = "2026-11-26"\n', 2, "say it: --gpus 8"),
         ('[nic]\nports = 8\nsource = ["blue-order"]\nchecked = "2026-11-26"\n', 4, "cannot tell"),
         (', "family/nic-cx7-ndr"', 4, "cannot tell"),
-        ('"family/gpu-h200-sxm", ', 0, "across: what counts most is of other GPUs"),
+        ('"family/gpu-h200-sxm", ', 0, "across: the constant that counts most is from other GPUs"),
     ],
 )
 def test_what_a_file_leaves_out_is_missed_as_the_page_says(

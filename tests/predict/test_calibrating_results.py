@@ -60,7 +60,10 @@ def test_a_captured_host_is_predicted_by_its_own_links(tmp_path: Path) -> None:
         (("--host", str(HOSTS / "vm-epyc-2-cores" / "host.tar.gz")), "shows no GPUs"),
         (("--host", "missing.tar"), "missing.tar"),
         (("--host", str(HOSTS / "vm-h100-x4" / "host.tar.gz"), "--gpus", "9"), "it shows 4"),
-        (("--host", str(HOSTS / "vm-h100-x4" / "host.tar.gz"), "--platform", "aws-p5"), "one machine is asked about"),
+        (
+            ("--host", str(HOSTS / "vm-h100-x4" / "host.tar.gz"), "--platform", "aws-p5"),
+            "the machine is said by more than one of",
+        ),
     ],
 )
 def test_what_says_nothing_of_the_machine_is_refused(arguments: tuple[str, ...], words: str, tmp_path: Path) -> None:

@@ -18,10 +18,10 @@ def test_a_table_has_sizes_intervals_and_what_it_rests_on(tmp_path: Path) -> Non
     assert done.returncode == 0
     assert "predicted, nothing of it is measured" in done.stdout
     assert "16 GiB" in done.stdout
-    assert "each left out of the fit" in done.stdout
-    assert "in family: what counts most is of such GPUs and such a network; 3 documents, tier closed" in done.stdout
-    assert "widest part of the interval: how far documents lie off" in done.stdout
-    assert "one measured size on 32 nodes would" in done.stdout
+    assert "documents lay off when left out of the fit; 2 of them are like this (between nodes, " in done.stdout
+    assert "in family: the constant that counts most is from such GPUs and such a network; 3 documents" in done.stdout
+    assert "widest part of the interval of 16 GiB on 32 nodes: how far documents lay off" in done.stdout
+    assert "one measured size on 32 nodes (--calibrate RUN) would make it" in done.stdout
     assert all(len(line) <= 80 for line in done.stdout.splitlines() if "iB " in line[:10])
 
 
@@ -202,11 +202,11 @@ def test_what_sharp_would_give_cannot_be_told(tmp_path: Path) -> None:
         ((*AZURE, "--what-if", "sharp=off"), 2, "only sharp=on"),
         ((*AZURE, "--what-if", "slow-nic=node7:0.5"), 2, "no node 7 of 4"),
         ((*AZURE, "--what-if", "slow-nic=node1:2"), 2, "no slow NIC"),
-        ((*AZURE, "--what-if", "leaf=4"), 2, "without oversubscription"),
+        ((*AZURE, "--what-if", "leaf=4"), 2, "take oversubscription too"),
         ((*AZURE, "--what-if", "oversubscription=2,leaf=4,routing=best"), 2, "no routing"),
         ((*AZURE, "--what-if", "slow-nic=node1:0.5", "--tier", "closed"), 2, "closed form cannot tell"),
         (("--against", "missing.csv"), 2, "missing.csv"),
-        (("all_reduce", "--against", "cells.csv"), 2, "--against says what"),
+        (("all_reduce", "--against", "cells.csv"), 2, "a collective is not used with --against"),
     ],
 )
 def test_exit_codes_and_their_words(arguments: tuple[str, ...], code: int, words: str, tmp_path: Path) -> None:
@@ -230,6 +230,60 @@ def test_measured_cells_are_held_against_it(tmp_path: Path) -> None:
     assert "outside: A" in warm_busbw("predict", "--against", "slow.csv", cwd=tmp_path).stdout
 
 
+def test_a_cell_above_what_any_way_can_reach_is_named_and_left_out(tmp_path: Path) -> None:
+    head = "document,platform_id,nodes,gpus,collective,size_bytes,busbw_GBps,algorithm\n"
+    rows = "A,aws-p5,2,16,all_reduce,17179869184,480,default\nA,aws-p5,2,16,all_reduce,8589934592,9999,default\n"
+    (tmp_path / "cells.csv").write_text(f"{head}{rows}")
+    done = warm_busbw("predict", "--against", "cells.csv", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "1 cell of 1 document" in done.stdout
+    assert "left out: A: 9999 GB/s of 8 GiB on 2 nodes is above what nvlstree can reach" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (("--against", "cells.csv", "--csv"), "--csv is not used with --against"),
+        (("--against", "cells.csv", "--what-if", "nic=800G"), "--what-if is not used with --against"),
+        (("--workload", "plan.json", "--nodes", "4"), "--nodes is not used with --workload"),
+        ((*AZURE, "--csv", "--json"), "--csv and --json are given"),
+    ],
+)
+def test_an_option_that_would_do_nothing_is_refused(asked: tuple[str, ...], words: str, tmp_path: Path) -> None:
+    done = warm_busbw("predict", *asked, cwd=tmp_path)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert len(done.stderr.splitlines()) <= 4
+
+
+def test_a_way_that_would_take_less_and_was_not_measured_there_is_named(tmp_path: Path) -> None:
+    asked = ("predict", "all_gather", "--platform", "aws-p6e-gb200x36", "--nodes", "4", "--size", "4M", "--json")
+    found = json.loads(warm_busbw(*asked, cwd=tmp_path).stdout)
+    (row,) = found["rows"]
+    assert [row["expected"]["algorithm"], row["others"][0]["algorithm"]] == ["nvls", "ring"]
+    assert row["others"][0]["time_s"] < row["expected"]["time_s"]
+    assert any(note.startswith("ring would take less in 1 row (") for note in found["notes"])
+
+
+def test_csv_says_why_a_change_cannot_be_told(tmp_path: Path) -> None:
+    done = warm_busbw("predict", *AZURE, "--what-if", "sharp=on", "--csv", cwd=tmp_path)
+    (row,) = csv.DictReader(io.StringIO(done.stdout))
+    assert row["ratio"] == ""
+    assert "how much of its bound it reaches can only be measured" in row["cannot_change"]
+
+
+def test_a_protocol_is_predicted_where_it_is_near_the_fastest_and_not_told_elsewhere(tmp_path: Path) -> None:
+    asked = ("all_reduce", "--platform", "azure-nd-h100-v5", "--nodes", "4", "--algorithm", "ring", "--size", "16G")
+    free, slower, far = (
+        json.loads(warm_busbw("predict", *asked, *more, "--json", cwd=tmp_path).stdout)["rows"][0]
+        for more in ((), ("--protocol", "LL128"), ("--protocol", "LL"))
+    )
+    # 8 of 128 bytes are flags.
+    assert slower["expected"]["busbw_Bps"] == pytest.approx(0.9375 * free["expected"]["busbw_Bps"], rel=0.01)
+    assert far["expected"] is None
+    assert far["cannot"] == "nobody has published LL at sizes where another protocol takes less time"
+
+
 def test_cells_of_the_machine_shift_its_predictions_and_those_of_another_are_refused(tmp_path: Path) -> None:
     cells = str(ROOT / "docs" / "data" / "two-p5.csv")
     asked = ("--nodes", "2", "--size", "256M", "--size", "8G", "--json", "--calibrate", cells)
@@ -240,6 +294,28 @@ def test_cells_of_the_machine_shift_its_predictions_and_those_of_another_are_ref
     other = warm_busbw("predict", "all_reduce", "--platform", "aws-p5en", *asked, cwd=tmp_path)
     assert other.returncode == 2
     assert "was measured on aws-p5, not on aws-p5en" in other.stderr
+
+
+def test_where_the_nearest_cell_is_impossible_another_one_calibrates(tmp_path: Path) -> None:
+    head = "document,platform_id,nodes,gpus,collective,size_bytes,busbw_GBps,algorithm\n"
+    cells = "A,aws-p5,16,128,all_reduce,8589934592,900,default\nA,aws-p5,16,128,all_reduce,4294967296,340,default\n"
+    (tmp_path / "mine.csv").write_text(f"{head}{cells}")
+    asked = (
+        "predict",
+        "all_reduce",
+        "--platform",
+        "aws-p5",
+        "--nodes",
+        "16",
+        "--size",
+        "8G",
+        "--calibrate",
+        "mine.csv",
+    )
+    done = warm_busbw(*asked, cwd=tmp_path)
+    assert done.returncode == 0
+    assert "not used: 8 GiB on 16 nodes: 900.0 GB/s is above" in done.stdout
+    assert "calibrated: 4 GiB on 16 nodes: measured 340.0 GB/s" in done.stdout
 
 
 def test_a_calibrating_cell_above_the_bound_is_named_and_not_used(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def test_what_is_no_plan_is_refused(change: tuple[str, object], words: str, tmp_
         (("--workload", "missing.json"), "missing.json"),
         (("--workload", str(PLAN), "--platform", "nonsense"), "nonsense"),
         (("--workload", str(PLAN), "--platform", "isambard-ai-phase2"), "GPUs a node"),
-        (("all_reduce", "--workload", str(PLAN)), "--workload says what"),
+        (("all_reduce", "--workload", str(PLAN)), "a collective is not used with --workload"),
         (("all_reduce", "--platform", "aws-p5", "--overlap", "full"), "--overlap without a step"),
     ],
 )

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from busbw.api.machine import rates_of_host
 from busbw.api.predicting.calibrations import CELLS_BYTES, CalibratedMachine, calibration, table_machine, table_words
-from busbw.api.predicting.choices import ChoiceStart, Chooser, MapSearch, other_ways, stated_start
+from busbw.api.predicting.choices import FASTEST, ChoiceStart, Chooser, MapSearch, other_ways, stated_start
 from busbw.base.errors import InputError
 from busbw.base.text import counted
+from busbw.base.units import format_rate, format_size, format_time
 from busbw.facts.nccl_model import nccl_constants, newest_release
 from busbw.facts.platforms import all_platforms
 from busbw.facts.predictor import predictor_constants
@@ -78,13 +79,13 @@ class PredictRequest:
     host: Path | None = None
 
 
+# Of the time of a way that was measured on such machines: one that takes less is named beside it.
+_CLEARLY_LESS = 0.9
+
+
 def predict(asked: PredictRequest) -> Prediction:
     """Return what each size takes on each number of nodes. Raises InputError for what cannot be asked."""
-    for nodes in asked.nodes:
-        if not 1 <= nodes <= MOST_NODES:
-            raise InputError(f"{nodes} nodes", hint=f"from 1 to {MOST_NODES}: --nodes 32")
-    if len(asked.nodes) * len(asked.sizes_bytes) > _MOST_ROWS:
-        raise InputError(f"more than {_MOST_ROWS} rows", hint="fewer sizes, or fewer numbers of nodes")
+    _check_rows(asked)
     found, machine = _nodes_of(asked)
     release = asked.nccl or newest_release()
     nccl_constants(release)
@@ -116,10 +117,11 @@ def predict(asked: PredictRequest) -> Prediction:
             f"what NCCL takes cannot be told from its search{why}; it is with --graph FILE (NCCL_GRAPH_DUMP_FILE), "
             "--log FILE or --channels ring=8x48/48"
         )
-    notes += other_ways(told)
+    notes += [*other_ways(told), *_faster_ways(told)]
     if any(groups_of(machine, row.nodes) > 1 for row in told) and changes is None:
         notes.append(
-            "how leaves are joined is not published: --what-if oversubscription=2 tells what a spine that blocks takes"
+            "how the leaf switches are joined is not published: --what-if oversubscription=2 shows what a blocking "
+            "spine would cost"
         )
     if any(row.at_line_rate for row in rows) and machine.rates.sharp is not True:
         notes.append("SHARP is not known to be offered here: at line rate only as if it were")
@@ -139,6 +141,39 @@ def predict(asked: PredictRequest) -> Prediction:
         else None,
         notes=(*notes, *machine.rates.assumptions),
     )
+
+
+def _check_rows(asked: PredictRequest) -> None:
+    """Raise InputError for numbers of nodes that cannot be, and for more rows than are predicted at once."""
+    for nodes in asked.nodes:
+        if not 1 <= nodes <= MOST_NODES:
+            raise InputError(
+                f"{nodes} nodes cannot be predicted", where="--nodes", hint=f"from 1 to {MOST_NODES}: --nodes 32"
+            )
+    if len(asked.nodes) * len(asked.sizes_bytes) > _MOST_ROWS:
+        raise InputError(
+            f"{len(asked.nodes)} numbers of nodes and {len(asked.sizes_bytes)} sizes are more than {_MOST_ROWS} rows",
+            where="--nodes",
+            hint="fewer sizes, or fewer numbers of nodes",
+        )
+
+
+def _faster_ways(told: Sequence[PredictedSize]) -> list[str]:
+    """Return which ways would take clearly less than those that are told, because nobody measured them there."""
+    faster: dict[str, list[PredictedCall]] = defaultdict(list)
+    for row in told:
+        if row.expected is None or row.expected.kinship != "in family" or row.chosen_by != FASTEST:
+            continue
+        others = [call for call in row.others if call.kinship == "across"]
+        call = min(others, key=lambda each: each.time_s, default=None)
+        if call is not None and call.time_s < _CLEARLY_LESS * row.expected.time_s:
+            faster[call.algorithm].append(call)
+    return [
+        f"{name} would take less in {counted(len(calls), 'row')} ({format_time(calls[0].time_s)} for "
+        f"{format_size(calls[0].size_bytes)} on {counted(calls[0].nodes, 'node')}); it is not in the table because "
+        "nobody measured it on such machines: --explain"
+        for name, calls in faster.items()
+    ]
 
 
 def _is_shifted(row: PredictedSize) -> bool:
@@ -164,7 +199,12 @@ def _nodes_of(asked: PredictRequest) -> tuple[Platform, MachineClass]:
     """Return the platform that is asked about, or the one that a described machine or a host is like, and its nodes."""
     given = [each for each in (asked.platform, asked.machine, asked.host) if each is not None]
     if len(given) != 1 or (asked.machine is not None and asked.gpus is not None):
-        raise InputError("one machine is asked about", hint="either --platform or --host, and --gpus, or --machine")
+        what = "--machine and --gpus" if len(given) == 1 else "more than one of --platform, --machine and --host"
+        raise InputError(
+            f"the machine is said by {what}",
+            where="--machine" if asked.machine is not None else "--host",
+            hint="one of --platform ID, --host HOST.tar and --machine 'gpu=H200, gpus=8, ...'",
+        )
     if asked.machine is not None:
         return described_machine(asked.machine, all_platforms(()))
     if asked.host is not None:
@@ -203,7 +243,7 @@ def _row(
 ) -> PredictedSize:
     chosen = settled.chooser.choice(nodes, size_bytes, start)
     try:
-        before, calls = _calls(settled, asked.collective, nodes, size_bytes)
+        before, calls = _calls(settled, asked, nodes, size_bytes)
     except CannotTellError as error:
         line_rate, cannot = _at_line_rate(settled, asked, nodes, size_bytes)
         return PredictedSize(
@@ -265,7 +305,7 @@ def _at_line_rate(
 
 
 def _calls(
-    settled: _Settled, collective: str, nodes: int, size_bytes: int
+    settled: _Settled, asked: PredictRequest, nodes: int, size_bytes: int
 ) -> tuple[tuple[PredictedCall, ...], tuple[PredictedCall, ...]]:
     """Return calls before and after measured cells shifted them; before is empty where cells alone tell them.
 
@@ -273,7 +313,11 @@ def _calls(
     """
     machine, points = settled.machine, settled.calibration.points if settled.calibration is not None else ()
     ask = calls_of if points else predicted
-    before = ask(machine, nodes=nodes, collective=collective, size_bytes=size_bytes, algorithm=settled.chooser.wanted)
+    collective = asked.collective
+    before = ask(
+        machine, nodes=nodes, collective=collective, size_bytes=size_bytes, algorithm=settled.chooser.wanted,
+        protocol=asked.protocol,
+    )  # fmt: skip
     left_out = predictor_constants().left_out
     after = tuple(calibrated(call, points, left_out, collective) for call in before)
     told = tuple(call for call, old in zip(after, before, strict=True) if not call.presumed or call != old)
@@ -314,31 +358,39 @@ def hold_against(path: Path) -> HeldTable:
     """Return a table of measured cells beside predictions. Raises InputError for what is no such table."""
     raw = read_bounded(path, most_bytes=CELLS_BYTES, kind="a table of cells")
     table = read_cells(raw, str(path), table_machine, table_words)
-    cells = tuple(cell for group in table.groups for cell in _held(group))
-    impossible = [
-        f"{cell.document}: {cell.measured_Bps / 1e9:.1f} GB/s of {cell.size_bytes} bytes is above what "
-        f"{cell.predicted.algorithm} can reach, {cell.predicted.bound_Bps / 1e9:.1f} GB/s"
-        for cell in cells
-        if cell.predicted is not None and cell.measured_Bps > cell.predicted.bound_Bps
-    ]
+    cells, impossible = [], []
+    for group in table.groups:
+        sound, above = _held(group)
+        cells += sound
+        impossible += above
     return HeldTable(
-        where=str(path), cells=cells, documents=_documents(cells), left_out=(*table.left_out, *impossible[:20])
+        where=str(path), cells=tuple(cells), documents=_documents(cells), left_out=(*table.left_out, *impossible[:20])
     )
 
 
-def _held(group: CellGroup) -> list[HeldCell]:
-    found = []
+def _held(group: CellGroup) -> tuple[list[HeldCell], list[str]]:
+    """Return the cells of a group beside what is predicted, and in words those that no way of doing it allows."""
+    found, above = [], []
     for size_bytes, measured_Bps in group.cells:
         call, cannot = None, None
         try:
-            call = predicted(
+            calls = predicted(
                 group.machine,
                 nodes=group.nodes,
                 collective=group.collective,
                 size_bytes=size_bytes,
                 algorithm=group.stated,
                 constants=predictor_constants(),
-            )[0]
+            )
+            most = max(calls, key=lambda way: way.bound_Bps)
+            if measured_Bps > most.bound_Bps:
+                above.append(
+                    f"{group.document}: {format_rate(measured_Bps)} of {format_size(size_bytes)} on "
+                    f"{counted(group.nodes, 'node')} is above what {most.algorithm} can reach, "
+                    f"{format_rate(most.bound_Bps)}"
+                )
+                continue
+            call = calls[0]
         except (CannotTellError, InputError) as error:
             cannot = str(error).splitlines()[0].removeprefix("error: ")
         found.append(
@@ -354,7 +406,7 @@ def _held(group: CellGroup) -> list[HeldCell]:
                 cannot=cannot,
             )
         )
-    return found
+    return found, above
 
 
 def _documents(cells: Sequence[HeldCell]) -> tuple[HeldDocument, ...]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from busbw.base.errors import ExitCode, InputError
+from busbw.base.units import format_size
 from busbw.cli.options import JSON, SIZE
 from busbw.model.predict.nccl_choice import Protocol
 
@@ -120,10 +121,11 @@ def predict(
     tell.
     """
     if against is not None:
-        if (collective, platform, machine, host) != (None, None, None, None):
-            raise InputError("--against says what to predict", hint=f"busbw predict --against {against}")
+        _check_alone("--against", frozenset({"against", "as_json"}), f"busbw predict --against {against}")
         _hold(against, as_json=as_json)
-    _predict_step(workload, overlap, platform, alone=(collective, machine, host) == (None, None, None), as_json=as_json)
+    _predict_step(workload, overlap, platform, as_json=as_json)
+    if as_csv and as_json:
+        raise InputError("--csv and --json are given", where="--csv", hint="one of them")
     sizes = _sizes(sizes_bytes, first, last, step)
     if schedule is not None:
         own: dict[str, object] = {"protocol": protocol, "schedule_out": schedule_out, "machine": machine, "host": host}
@@ -230,14 +232,24 @@ def _time(
     sys.exit(ExitCode.OK if any(row.timed is not None for row in found.rows) else ExitCode.CANNOT_TELL)
 
 
-def _predict_step(path: Path | None, overlap: str | None, platform: str | None, *, alone: bool, as_json: bool) -> None:
+def _check_alone(name: str, used: frozenset[str], hint: str) -> None:
+    """Raise InputError for what is asked for beside a file that says all of it but what `used` names."""
+    context = click.get_current_context()
+    for each in context.command.params:
+        given = context.get_parameter_source(each.name) is click.core.ParameterSource.COMMANDLINE
+        if given and each.name not in used:
+            what = each.opts[-1] if isinstance(each, click.Option) else "a collective"
+            raise InputError(f"{what} is not used with {name}: its file says what to predict", where=name, hint=hint)
+
+
+def _predict_step(path: Path | None, overlap: str | None, platform: str | None, *, as_json: bool) -> None:
     """Print what a planned step communicates, and exit; return where no plan is named."""
     if path is None:
         if overlap is not None:
             raise InputError("--overlap without a step", where="--overlap", hint="busbw predict --workload PLAN.json")
         return
-    if not alone:
-        raise InputError("--workload says what to predict", hint=f"busbw predict --workload {path}")
+    used = frozenset({"workload", "overlap", "platform", "as_json"})
+    _check_alone("--workload", used, f"busbw predict --workload {path} --overlap full")
     from busbw.api.predicting.workloads import predict_workload
     from busbw.model import codec
 
@@ -262,13 +274,17 @@ def _numbers(text: str) -> tuple[int, ...]:
 def _sizes(sizes_bytes: tuple[int, ...], first: int | None, last: int | None, step: int | None) -> tuple[int, ...]:
     if sizes_bytes:
         if (first, last, step) != (None, None, None):
-            raise InputError("--size and -b, -e or -f", hint="either single sizes, or a range")
+            raise InputError("--size and -b, -e or -f are given", where="--size", hint="single sizes, or a range")
         return tuple(dict.fromkeys(sizes_bytes))
     factor = 4 if step is None else step
     start = 2**20 if first is None else first
     end = max(start, 2**34) if last is None else last
     if factor < 2 or not 1 <= start <= end:
-        raise InputError("no sizes are between these", hint="-b 1M -e 16G -f 4: from 1 byte up, -f 2 or more")
+        raise InputError(
+            f"no sizes lie between {format_size(start)} and {format_size(end)} with a factor of {factor}",
+            where="-b",
+            hint="-b 1M -e 16G -f 4: from 1 byte up, -e not below -b, -f 2 or more",
+        )
     found = [start]
     while found[-1] * factor <= end:
         found.append(found[-1] * factor)

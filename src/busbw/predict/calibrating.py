@@ -14,6 +14,7 @@ from busbw.base.errors import InputError
 from busbw.base.text import counted
 from busbw.base.units import format_rate, format_size
 from busbw.facts.predictor import predictor_constants
+from busbw.model.predict.nccl_choice import Protocol
 from busbw.model.predict.prediction import HeldOut, PredictedCall
 from busbw.predict.closed import exchange_of, predicted, scope_of
 from busbw.predict.intervals import band_of, bands_words, reach_of, stretch_of
@@ -77,7 +78,7 @@ def calibration_of(groups: Sequence[CellGroup], machine: MachineClass, asked: As
             where=where,
             hint="cells of one machine say nothing of another",
         )
-    points, words = [], []
+    words = []
     cells: dict[tuple[int, int], _Cell] = {}
     for group in groups:
         if (group.machine.rates.gpus, group.collective) != (machine.rates.gpus, asked.collective):
@@ -86,19 +87,32 @@ def calibration_of(groups: Sequence[CellGroup], machine: MachineClass, asked: As
         for size_bytes, measured_Bps in group.cells:
             key = group.nodes, size_bytes
             cells.setdefault(key, _Cell(group=group, size_bytes=size_bytes, measured_Bps=measured_Bps))
-    chosen = _chosen(cells, asked)
-    if len(chosen) < len(cells):
+    points, whys = _points(cells, asked)
+    if 0 < len(points) < len(cells):
         how = "on the nodes asked or the nearest, of sizes around those asked, evenly in their logarithm"
-        words.append(f"{len(chosen)} of {counted(len(cells), 'measured cell')} are used: {how}")
-    for cell in chosen:
-        point, why = _point(cell.group, cell.size_bytes, cell.measured_Bps)
-        points += [point] if point is not None else []
-        words.append(why)
-    words = list(dict.fromkeys(words))
+        words.append(f"{len(points)} of {counted(len(cells), 'measured cell')} are used: {how}")
+    words = list(dict.fromkeys((*words, *whys)))
     if not points:
         reasons = "; ".join(words[:_MOST_REASONS]) or "it has no row that can be"
         raise InputError(f"no cell of {where} calibrates {asked.collective}: {reasons}", where=where)
     return Calibration(points=tuple(points), words=tuple(words))
+
+
+def _points(cells: Mapping[tuple[int, int], _Cell], asked: AskedCells) -> tuple[list[CalibrationPoint], list[str]]:
+    """Return what the chosen cells say, in words too; where none of them can be used, others are chosen."""
+    left, unused = dict(cells), []
+    while True:
+        points, words = [], []
+        for cell in _chosen(left, asked):
+            point, why = _point(cell.group, cell.size_bytes, cell.measured_Bps)
+            if point is None:
+                unused.append(why)
+                del left[cell.group.nodes, cell.size_bytes]
+            else:
+                points.append(point)
+                words.append(why)
+        if points or not left:
+            return points, [*unused[:_MOST_REASONS], *words]
 
 
 def _chosen(cells: Mapping[tuple[int, int], _Cell], asked: AskedCells) -> list[_Cell]:
@@ -149,14 +163,22 @@ def _point(group: CellGroup, size_bytes: int, measured_Bps: float) -> tuple[Cali
 
 
 def calls_of(
-    machine: MachineClass, *, nodes: int, collective: str, size_bytes: int, algorithm: str | None
+    machine: MachineClass,
+    *,
+    nodes: int,
+    collective: str,
+    size_bytes: int,
+    algorithm: str | None,
+    protocol: Protocol | None = None,
 ) -> tuple[PredictedCall, ...]:
     """Return what is predicted, for cells to shift: where no document tells it, from what is presumed of links.
 
     Raises InputError and CannotTellError as `predicted`.
     """
     try:
-        return predicted(machine, nodes=nodes, collective=collective, size_bytes=size_bytes, algorithm=algorithm)
+        return predicted(
+            machine, nodes=nodes, collective=collective, size_bytes=size_bytes, algorithm=algorithm, protocol=protocol
+        )
     except CannotTellError:
         return predicted(
             machine,
@@ -164,6 +186,7 @@ def calls_of(
             collective=collective,
             size_bytes=size_bytes,
             algorithm=algorithm,
+            protocol=protocol,
             constants=with_presumed(predictor_constants()),
         )
 
@@ -196,7 +219,7 @@ def calibrated(
         high_Bps=min(busbw_Bps * math.exp(reach), call.bound_Bps),
         kinship="calibrated" if own else call.kinship,
         interval_words=words,
-        widest="what was left of documents that were calibrated so" if own else call.widest,
+        widest="how far documents lay off that were calibrated like this" if own else call.widest,
         basis=(
             *call.basis,
             f"shifted by {100 * (math.exp(shift) - 1):+.1f} % through {len(own or alike)} measured cells",
@@ -225,9 +248,9 @@ def _reach(
         own = max(own, rest)
     if call.presumed:
         times = 1.0 if is_own else max(_OTHER_NODES_TIMES, call.widened)
-        return max(own, rest) * times, f"{bands_words(band)}: {from_words}; no document tells its links or network"
+        return max(own, rest) * times, f"{bands_words(band)}, {from_words}; no document tells its links or network"
     if not is_own:
         words = f"{call.interval_words}; shifted by cells of another number of nodes, which does not make it narrower"
         return reach, words
     # A cell of the machine itself never makes it wider.
-    return min(own, reach), f"{bands_words(band)}: {from_words}" if own < reach else call.interval_words
+    return min(own, reach), f"{bands_words(band)}, {from_words}" if own < reach else call.interval_words

@@ -98,7 +98,7 @@ def changes_of(texts: tuple[str, ...]) -> Changes | None:
 def _check_leaves(asked: dict[str, str]) -> None:
     lacks = "oversubscription" if "leaf" in asked else "leaf" if {"routing", "placement"} & set(asked) else None
     if lacks is not None and lacks not in asked:
-        raise InputError(f"the network between leaves is asked for without {lacks}", where="--what-if", hint=_LEAF_HINT)
+        raise InputError(f"leaf, routing and placement take {lacks} too", where="--what-if", hint=_LEAF_HINT)
 
 
 def _slow(text: str | None) -> SlowNic | None:

@@ -16,6 +16,7 @@ from busbw.facts.predictor import predictor_constants
 from busbw.limits.algorithms import algorithm_name
 from busbw.limits.ceiling import ceiling
 from busbw.model.limit import Bound
+from busbw.model.predict.nccl_choice import Protocol
 from busbw.model.predict.prediction import (
     Exchange,
     HeldKinship,
@@ -28,11 +29,11 @@ from busbw.model.predict.prediction import (
 )
 from busbw.predict.intervals import band_of, bands_words, reach_of, stretch_of
 from busbw.predict.machines import CannotTellError, MachineClass, groups_of
-from busbw.predict.rising import LARGEST_BYTES, ROOTED, CallTime, rise_of
+from busbw.predict.rising import LARGEST_BYTES, ROOTED, CallTime, Rise, rise_of
 from busbw.predict.sends import SENDS, send_time
 from busbw.predict.shares import CHANNELS, kinship_of, large_Bps, share_words
 
-SHARP_UNTOLD = "SHARP: what of its bound is reached takes a measured constant for each regime, and none is published"
+SHARP_UNTOLD = "SHARP: how much of its bound it reaches can only be measured, and nobody has published enough of it"
 # Rings over eight NICs of 400 Gb/s were seen at this share of line rate or from 0.92 on, and nobody has said why:
 # NDv5's 330 GB/s and A3 Ultra's 329 (W1, T07). Both modes stay in the interval.
 _SLOW_RING = 0.82
@@ -91,11 +92,12 @@ def predicted(
     collective: str,
     size_bytes: int,
     algorithm: str | None = None,
+    protocol: Protocol | None = None,
     constants: PredictorConstants | None = None,
 ) -> tuple[PredictedCall, ...]:
     """Return what a call takes by each way that can be predicted: those in family first, of each the fastest.
 
-    Where hops are most of it, the fastest of all is first.
+    Where hops are most of it, the fastest of all is first. None: each way has the protocol that takes least.
 
     Raises InputError for sizes and algorithms that cannot be, CannotTellError where no data applies.
     """
@@ -106,7 +108,11 @@ def predicted(
     calls, reasons = [], []
     for bound in bounds_of(machine, nodes, collective, asked):
         try:
-            calls.append(_call(machine, nodes, collective, size_bytes, bound, known))
+            call = _call(machine, nodes, collective, size_bytes, bound, known)
+            if protocol is not None:
+                fastest, call = call, _call(machine, nodes, collective, size_bytes, bound, known, protocol)
+                _check_protocol(call, fastest, protocol)
+            calls.append(call)
         except CannotTellError as error:
             reasons.append(str(error))
     if not calls:
@@ -124,6 +130,12 @@ def predicted(
             ),
         )
     )
+
+
+def _check_protocol(call: PredictedCall, fastest: PredictedCall, protocol: Protocol) -> None:
+    """Raise CannotTellError where a protocol takes far longer than another: no document has one that NCCL avoids."""
+    if call.busbw_Bps < fastest.low_Bps:
+        raise CannotTellError(f"nobody has published {protocol} at sizes where another protocol takes less time")
 
 
 def _is_by_latency(calls: list[PredictedCall]) -> bool:
@@ -146,19 +158,30 @@ def _is_passed_over(machine: MachineClass, nodes: int, collective: str, call: Pr
     )
 
 
-def _call(
-    machine: MachineClass, nodes: int, collective: str, size_bytes: int, bound: Bound, constants: PredictorConstants
-) -> PredictedCall:
-    if bound.algorithm == "collnet":
+def _check_way(machine: MachineClass, algorithm: str) -> None:
+    """Raise CannotTellError for a way that no document has, or that the machine does not have."""
+    if algorithm == "collnet":
         raise CannotTellError(SHARP_UNTOLD)
-    if bound.algorithm == "two-level":
+    if algorithm == "two-level":
         raise CannotTellError(_TWO_LEVEL)
-    if bound.algorithm in ("nvls", "nvlstree") and machine.rates.nvls is False:
-        raise CannotTellError(f"{bound.algorithm} takes NVSwitches that add, which such nodes do not have")
+    if algorithm in ("nvls", "nvlstree") and machine.rates.nvls is False:
+        raise CannotTellError(f"{algorithm} takes NVSwitches that add, which such nodes do not have")
+
+
+def _call(
+    machine: MachineClass,
+    nodes: int,
+    collective: str,
+    size_bytes: int,
+    bound: Bound,
+    constants: PredictorConstants,
+    protocol: Protocol | None = None,
+) -> PredictedCall:
+    _check_way(machine, bound.algorithm)
     ranks = machine.rates.gpus * nodes
     most_Bps, limited_by, share = large_Bps(machine, bound, constants, nodes=nodes, collective=collective)
     factor = COLLECTIVES[collective].factor(ranks)
-    timed = _timed(machine, nodes, collective, size_bytes, bound.algorithm, most_Bps, constants)
+    timed = _timed(machine, nodes, collective, size_bytes, bound.algorithm, most_Bps, constants, protocol)
     parts = timed.parts
     time_s = parts.time_s + timed.own_s
     busbw_Bps = factor * size_bytes / time_s
@@ -172,7 +195,7 @@ def _call(
     down = up = scatter
     if bound.algorithm == "ring" and share.part == "nic" and share.share > _SLOW_RING:
         down = up = max(scatter, math.log(share.share / _SLOW_RING))
-        words += "; down to 0.82 of line rate at least, which is all that some rings reach"
+        words += "; it includes 0.82 of line rate, which is all that some rings reach"
     times, extrapolated = _extrapolated(machine, nodes, share, constants, collective, unmeasured)
     down = math.hypot(down * times, math.log(timed.most_s / time_s))
     up = math.hypot(up * times, math.log(time_s / timed.least_s))
@@ -196,8 +219,8 @@ def _call(
         unmeasured=unmeasured,
         presumed=not share.documents,
         doubt=_doubt(share, times, unmeasured, timed),
-        interval_words=f"{bands_words(band_of(size_bytes))}: {words}",
-        widest=_widest(scatter, down, times, extrapolated, timed),
+        interval_words=f"{bands_words(band_of(size_bytes))}, {words}",
+        widest=_widest(scatter, down, times, timed),
         extrapolated=extrapolated,
         share=share.share if limited_by != CHANNELS else None,
         share_spread=share.spread,
@@ -215,9 +238,12 @@ def _timed(
     algorithm: str,
     most_Bps: float,
     constants: PredictorConstants,
+    protocol: Protocol | None,
 ) -> CallTime:
     """Return how long a call takes; `most_Bps`: the bus bandwidth of 16 GiB, of sends that of endless messages."""
     if collective in SENDS:
+        if protocol is not None:
+            raise CannotTellError(f"--protocol is of other collectives than {collective}: leave it out")
         return send_time(machine, nodes, collective, size_bytes, most_Bps, constants)
     ranks = machine.rates.gpus * nodes
     factor = COLLECTIVES[collective].factor(ranks)
@@ -225,7 +251,10 @@ def _timed(
     rise = rise_of(machine, nodes, collective, algorithm, constants)
     # What a chain reaches is of rings, which do not fill: of a large one it is not the whole.
     is_chain = collective in ROOTED and rise.stages is not None
-    parts = rise.parts(factor, size_bytes, most_Bps if is_chain else rise.endless_Bps(factor, most_Bps))
+    endless_Bps = most_Bps if is_chain else rise.endless_Bps(factor, most_Bps)
+    parts = (rise if protocol is None else _with_protocol(rise, protocol, algorithm)).parts(
+        factor, size_bytes, endless_Bps
+    )
     # Beyond 16 GiB nobody measured that it still rises.
     parts = replace(parts, wire_s=parts.wire_s + max(0.0, factor * size_bytes / most_Bps - parts.time_s))
     written_s = own_s(own, size_bytes, ranks)
@@ -238,6 +267,14 @@ def _timed(
         words=(*rise.words, *([own_words(own)] if own is not None else [])),
         documents=rise.documents,
     )
+
+
+def _with_protocol(rise: Rise, protocol: Protocol, algorithm: str) -> Rise:
+    """Return how a call rises with one protocol alone. Raises CannotTellError where NCCL does not have it."""
+    ways = tuple(way for way in rise.ways if (way.protocol or "Simple") == protocol)
+    if not ways or (algorithm == "nvlstree" and protocol != "Simple"):
+        raise CannotTellError(f"NCCL has no {protocol} for {algorithm}")
+    return replace(rise, ways=ways)
 
 
 def _doubt(share: LinkShare, widened: float, unmeasured: str | None, timed: CallTime) -> float:
@@ -327,43 +364,43 @@ def _extrapolated(
     if groups_of(machine, nodes) == 1:
         if unmeasured == _UNSENT:
             return _OTHER_TIMES, (
-                f"{unmeasured}: links as rings reach, channels as others, interval x {_OTHER_TIMES:g}",
+                f"{unmeasured}: from rings and from sends of other GPUs, interval x {_OTHER_TIMES:g}",
             )
         if share.generation is None or share.generation != machine.generation:
             return _OTHER_TIMES, (
-                f"no measurement of such GPUs is published: those of others, interval x {_OTHER_TIMES:g}",
+                f"no measurement of such GPUs is published: from other GPUs, interval x {_OTHER_TIMES:g}",
             )
         return 1.0, ()
     times, words = 1.0, []
     if share.part == "nic" and share.fabric is None:
         times *= _OTHER_TIMES
         words.append(
-            f"no measurement over {machine.fabric} is published: by other networks, interval x {_OTHER_TIMES:g}"
+            f"no measurement over {machine.fabric} is published: from other networks, interval x {_OTHER_TIMES:g}"
         )
     if unmeasured is not None:
         times *= _OTHER_TIMES
-        words.append(f"{unmeasured}: by other collectives, interval x {_OTHER_TIMES:g}")
+        words.append(f"{unmeasured}: from other collectives, interval x {_OTHER_TIMES:g}")
     own = constants.most_nodes.get(machine.fabric or "")
     seen = own or max(constants.most_nodes.values(), default=1)
-    measured = f"twice the {seen} that were measured over {machine.fabric if own else 'any network'}"
+    measured = f"more than twice the most that were measured over {machine.fabric if own else 'any network'}, {seen}"
     known = _SEEN_TIMES * seen
     if unmeasured is not None and collective in _TO_ALL:
         # One node has no network at all.
-        known, measured = 1, "the one on which sends to every rank were measured"
+        known, measured = 1, "more than the one on which sends to every rank were measured"
     if nodes > known:
         grown = 1 + _GROWTH * math.log2(nodes / known)
         times *= grown
-        words.append(f"{nodes} nodes are beyond {measured}: interval x {grown:.2f}")
+        words.append(f"{nodes} nodes are {measured}: interval x {grown:.2f}")
     return times, tuple(words)
 
 
-def _widest(scatter: float, down: float, factor: float, extrapolated: tuple[str, ...], timed: CallTime) -> str:
+def _widest(scatter: float, down: float, factor: float, timed: CallTime) -> str:
     """Return what makes most of the interval's width: scatter of documents, a slower mode, order, or distance."""
     waits = timed.open_order
     parts = {
-        f"how far documents lie off that were left out of the fit, {_percent(scatter)}": scatter,
-        "some rings reach 0.82 of line rate, and nobody has said why": down / factor - scatter if waits == 0 else 0.0,
-        f"extrapolated, {'; '.join(extrapolated)}": scatter * (factor - 1),
+        f"how far documents lay off, {_percent(scatter)}": scatter,
+        "some rings reach only 0.82 of line rate, nobody says why": down / factor - scatter if waits == 0 else 0.0,
+        f"extrapolation, x {factor:.2f}": scatter * (factor - 1),
         "how far messages to many ranks wait for each other is not published": waits,
     }
     return max(parts, key=lambda words: parts[words])

@@ -17,6 +17,13 @@ from busbw.stats.distributions import student_quantile
 _LARGE_BYTES = 2**30
 _MIDDLE_BYTES = 2**20
 _BANDS = {"large": "from 1 GiB on", "middle": "from 1 MiB on", "small": "below 1 MiB"}
+_SCOPES: dict[Scope, str] = {"one node": "within a node", "several nodes": "between nodes"}
+_LIKE: dict[HeldKinship, str] = {
+    "in family": "such machines known from others",
+    "across": "such machines not known from others",
+    "calibrated": "with measured sizes of their own",
+    "carried": "their collective not known from others",
+}
 # Where so much of a call's time is hops and what fills, that counts as much as the rest. A round number: from 0.3 to 1
 # as many documents are inside.
 _LOOSE = 0.5
@@ -69,9 +76,9 @@ def reach_of(
     middle = (math.fsum(own) + _DRAWN * of_all) / count
     freedom = max(1, len(wide) - 1)
     spread = math.sqrt(math.fsum((each - of_all) ** 2 for each in wide) / freedom * (1 + 1 / count))
-    what = "of a collective that was left out of all of them" if kinship == "carried" else kinship
-    words = f"farthest cells of {counted(len(own), 'document')} ({scope}, {what})"
-    words += f", pooled with those of all {len(wide)} (weight {_DRAWN}), each left out of the fit"
+    alike_words = {0: "none of them is", 1: "1 of them is"}.get(len(own), f"{len(own)} of them are")
+    words = f"by how far {counted(len(wide), 'document')} lay off when left out of the fit; {alike_words} like this"
+    words += f" ({_SCOPES[scope]}, {_LIKE[kinship]})"
     return math.exp(middle + student_quantile(_WHOLE, freedom) * spread), words
 
 

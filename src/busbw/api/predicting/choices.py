@@ -33,7 +33,9 @@ _CPUS: dict[str, Literal["amd", "arm", "power"]] = {"amd": "amd", "nvidia": "arm
 # A way this much slower than another is worth a line.
 _NOTABLY = 1.02
 _SENDS_WAY = "NCCL has one way to send and receive, a peer's part over channels of its own"
-_FASTEST = "the fastest that is predicted, of those that were measured on such machines unless hops are most of it"
+FASTEST = (
+    "the fastest that was measured on such machines; where none was, or latency is most of the time, the fastest of all"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +56,9 @@ def stated_start(graph: Path | None, log: Path | None, stated: tuple[str, ...]) 
     """
     given = [each for each in (graph, log, stated or None) if each is not None]
     if len(given) > 1:
-        raise InputError("more than one of --graph, --log and --channels", hint="one of them says what the graph is")
+        raise InputError(
+            "more than one of --graph, --log and --channels", where="--graph", hint="one of them says what the graph is"
+        )
     if graph is not None:
         content = read_bounded(graph, most_bytes=MOST_BYTES, kind="a graph file of NCCL")
         return ChoiceStart(graphs=graphs_of_file(content, str(graph)))
@@ -160,7 +164,7 @@ class Chooser:
         if self.collective in SENDS:
             return calls[0], _SENDS_WAY
         if chosen is None:
-            return calls[0], _FASTEST
+            return calls[0], FASTEST
         # Within a node a tree is a chain, which is as fast as a ring or slower, and of which nothing is published.
         name = chosen.chosen.algorithm
         same = next((call for call in calls if call.algorithm == name), None)

@@ -27,14 +27,16 @@ from busbw.show.lines import say
 from busbw.show.text.terminal import console
 
 _KINSHIP: dict[Kinship, str] = {
-    "in family": "what counts most is of such GPUs and such a network",
-    "across": "what counts most is of other GPUs or another network",
-    "calibrated": "shifted through cells of the machine itself",
+    "in family": "the constant that counts most is from such GPUs and such a network",
+    "across": "the constant that counts most is from other GPUs or another network",
+    "calibrated": "shifted by measured sizes of the machine itself",
 }
+# Detail of `predict.intervals` that is the same for every call.
+_POOLED = "a document counts by its farthest cell; the average of all counts as three more documents like this"
 COLUMNS = (
     "platform", "collective", "nodes", "ranks", "size_bytes", "algorithm", "protocol", "time_s", "busbw_GBps",
     "low_GBps", "high_GBps", "bound_GBps", "kinship", "cannot", "what_if", "ratio", "low_ratio",
-    "high_ratio",
+    "high_ratio", "cannot_change",
 )  # fmt: skip
 
 
@@ -154,7 +156,7 @@ def _foundations(found: Prediction, *, explained: bool) -> list[str]:
     lines += [_shift_words(row, row.before, row.expected) for row in told if row.before and row.expected]
     if calls:
         largest = max(calls, key=lambda call: (call.nodes, call.size_bytes))
-        lines.append(f"widest part of the interval: {largest.widest}")
+        lines.append(f"widest part of the interval of {_call_words(largest)}: {largest.widest}")
     lines += [_narrower_words(found.narrower)] if found.narrower is not None else []
     lines += [f"what if: between: {words}" for words in dict.fromkeys(_assumed_words(row) for row in told) if words]
     lines += [f"by {row.simulated.tier}: {_simulated_words(row, row.simulated)}" for row in told if row.simulated]
@@ -169,6 +171,7 @@ def _foundations(found: Prediction, *, explained: bool) -> list[str]:
     if explained:
         lines += _sensitivity_words(found.sensitivity) if found.sensitivity is not None else []
         lines += [f"  {words}" for words in dict.fromkeys(words for call in calls for words in call.basis)]
+        lines += [f"  interval: {_POOLED}"] if calls else []
         lines += [f"  {row.simulated.tier}: {row.simulated.words}" for row in told if row.simulated]
         lines += [f"  {call.algorithm}: {call.words}" for row in found.rows for call in row.at_line_rate]
         lines += [words for row in told if row.choice is not None for words in _choice_words(row.choice)]
@@ -194,7 +197,7 @@ def _kinship_words(calls: Sequence[PredictedCall], kinship: Kinship, tier: str) 
     if kinship == "across" and unmeasured:
         words = "; ".join(unmeasured)
         if not all(call.unmeasured for call in alike):
-            words += "; of other ways what counts most is of other GPUs or another network"
+            words += "; in other rows the constant that counts most is from other GPUs or another network"
     elif any(call.presumed for call in alike):
         words = "no document tells its links or network; cells of the machine itself do"
     else:
@@ -203,12 +206,16 @@ def _kinship_words(calls: Sequence[PredictedCall], kinship: Kinship, tier: str) 
 
 
 def _narrower_words(narrower: Narrower) -> str:
-    what = f"one measured size on {counted(narrower.nodes, 'node')}"
+    what = f"one measured size on {counted(narrower.nodes, 'node')} (--calibrate RUN)"
     before, after = (f"+-{100 * width:.0f} %" for width in (narrower.half_width, narrower.calibrated_half_width))
-    if narrower.calibrated_half_width >= narrower.half_width:
-        return f"{what} would shift it and not make it narrower ({before}): --calibrate RUN"
-    other = "" if narrower.nodes in (1, 2) else "; on 2 nodes it would only shift it"
-    return f"{what} would make it {after} instead of {before}{other}: --calibrate RUN"
+    if narrower.calibrated_half_width >= narrower.half_width or before == after:
+        return f"{what} would shift it and not make it narrower than {before}"
+    other = "" if narrower.nodes in (1, 2) else "; one on 2 nodes would only shift it"
+    return f"{what} would make it {after} instead of {before}{other}"
+
+
+def _call_words(call: PredictedCall) -> str:
+    return f"{format_size(call.size_bytes)} on {counted(call.nodes, 'node')}"
 
 
 def _sensitivity_words(found: Sensitivity) -> list[str]:
@@ -260,7 +267,7 @@ def prediction_csv(found: Prediction) -> str:
         call = row.expected
         head = (found.name, found.collective, row.nodes, row.nodes * found.gpus, row.size_bytes)
         if call is None:
-            rows.writerow((*head, *[""] * 8, row.cannot, *[""] * 4))
+            rows.writerow((*head, *[""] * 8, row.cannot, *[""] * 5))
             continue
         rates = (f"{rate / 1e9:.6g}" for rate in (call.busbw_Bps, call.low_Bps, call.high_Bps, call.bound_Bps))
         name = _protocol(row, call).strip()
@@ -271,8 +278,8 @@ def prediction_csv(found: Prediction) -> str:
 def _ratio_cells(row: PredictedSize) -> tuple[str, ...]:
     changed = row.changed
     if changed is None:
-        return "", "", "", ""
-    return changed.words, *(f"{ratio:.6g}" for ratio in (changed.ratio, changed.low_ratio, changed.high_ratio))
+        return "", "", "", "", row.cannot_change or ""
+    return changed.words, *(f"{ratio:.6g}" for ratio in (changed.ratio, changed.low_ratio, changed.high_ratio)), ""
 
 
 def timed_text(found: TimedSchedule) -> None:
@@ -327,8 +334,9 @@ def held_text(found: HeldTable) -> None:
             f"{100 * each.half_width:.0f} %" if each.half_width is not None else "",
             each.kinship or "",
         )
-    out.print(table)
-    out.print()
+    if found.documents:
+        out.print(table)
+        out.print()
     outside = [cell for cell in found.cells if cell.is_inside is False]
     for cell in outside[:20]:
         call = cell.predicted
@@ -347,6 +355,8 @@ def held_text(found: HeldTable) -> None:
         say(out, Text(printable(f"cannot tell: {reason}")))
     for words in found.left_out:
         say(out, Text(printable(f"left out: {words}")))
+    if not found.cells and not found.left_out:
+        say(out, Text("cannot tell: the table has no rows"))
     say(out, Text("e = |ln(predicted / measured)|; a document that constants were fitted to proves nothing about them"))
 
 
@@ -376,8 +386,8 @@ def step_text(found: PredictedStep) -> None:
         ),
     )
     if found.classes:
-        rest = "its terms rest on one constant each, and their errors are added"
-        say(out, Text(printable(f"interval: {'; '.join(found.classes)}: {rest}")))
+        rest = "errors are added among calls of one class (algorithm, what limits), by squares between classes"
+        say(out, Text(printable(f"interval: {rest}: {'; '.join(found.classes)}")))
     for words in dict.fromkeys(found.untold):
         say(out, Text(printable(f"cannot tell, and in no sum: {words}")))
 
