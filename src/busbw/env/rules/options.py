@@ -24,6 +24,7 @@ _IN_CAPITALS = re.compile(r"\b[A-Z][A-Z0-9_]+\b")
 _OPTION = re.compile(r"(?P<dashes>--?)(?P<name>[A-Za-z][\w.-]*)(?P<equals>=?)(?P<value>.*)", re.ASCII | re.DOTALL)
 _COUNT = re.compile(r"(?P<name>[a-z]+)(?P<count>\d+)", re.ASCII)
 _LIKE_COUNT = re.compile(r"[np]{2,4}", re.ASCII)
+_YES_OR_NO = {"yes", "no", "true", "false", "on", "off"}
 _SCRIPT = re.compile(r".*\.(?:py|sh)|.*/.*")
 # Options that another rule holds against their words: bindings and types of MPI.
 _CHECKED_ELSEWHERE = frozenset({"cpu-bind", "cpu_bind", "mem-bind", "mem_bind", "gpu-bind", "distribution", "mpi"})
@@ -260,7 +261,8 @@ def _any_dashes(line: _Line, parts: re.Match[str], rest: tuple[str, ...]) -> _St
     if name in vocabulary.pairs.split():
         # The component that `--mca NAME VALUE` names.
         finding = _value(line, f"{option} {rest[0]}", f"mca {rest[0]}", rest[1]) if len(rest) > 1 else None
-        return finding, 2
+        # Hydra takes NAME=VALUE as one argument too.
+        return finding, 1 if rest and "=" in rest[0] else 2
     if name in vocabulary.names:
         if parts["equals"]:
             return _value(line, option, name, parts["value"]), 0
@@ -292,7 +294,7 @@ def _is_value(line: _Line, following: str) -> bool:
 
 def _with_next(line: _Line, option: str, known: str, following: str | None) -> _Step:
     """Return the same for an option whose value is the next word, if it takes one."""
-    is_letter = not option.startswith("--") and len(option) == 2 and line.vocabulary.reads == "getopt"
+    is_letter = not option.startswith("--") and len(option) == 2 and line.vocabulary.reads != "any dashes"
     if not is_letter and known not in line.vocabulary.valued:
         return None, 0
     if following is None or following.startswith("#"):
@@ -314,7 +316,7 @@ def _value(line: _Line, option: str, known: str, value: str) -> Finding | None:
         return None
     if wanted.pattern is not None:
         # What begins with a letter may stand for a number that is put in later.
-        is_written = value[0].isdecimal() or value[0] == "=" or "/" in value
+        is_written = value[0].isdecimal() or value[0] == "=" or "/" in value or value.lower() in _YES_OR_NO
         if re.fullmatch(wanted.pattern, value) or not is_written or len(value) > _LONGEST:
             return None
         return line.takes(option, value, f"{option} with {wanted.wants}")
