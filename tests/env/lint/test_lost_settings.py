@@ -412,3 +412,12 @@ RUNAI = "runai training submit x -g 8 {0} NCCL_MIN_CHANNELS=4 -- bash -c 'torchr
 @pytest.mark.parametrize("option", ["-e", "--environment", "--environment-variable"])
 def test_what_a_submission_is_given_for_its_command_is_read(option: str):
     assert "ENV020" in codes(RUNAI.format(option), "submit.sh")
+
+
+@pytest.mark.parametrize("line", ["ml NCCL/2.4.6", "module load CUDA/10.1 nccl/2.4.8-CUDA-10.1 # the last"])
+def test_a_name_that_the_loaded_nccl_still_reads_is_not_called_removed(line: str):
+    setting = "export NCCL_TREE_THRESHOLD=0"
+    assert "ENV022" not in codes(script(f"{line}\n{setting}"))
+    assert "ENV022" in codes(script(f"{line.replace('2.4', '2.18')}\n{setting}"))
+    assert "ENV022" in codes(script(f"# {line}\n{setting}"))
+    assert "ENV022" in codes(script(f"{line}\nml NCCL/2.18.3\n{setting}"))
