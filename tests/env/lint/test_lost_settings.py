@@ -293,7 +293,7 @@ DIRECTIVES = {
     "a time": ("--time=7d00:00:00", "--time=7-00:00:00", "ENV111"),
     "a time of four parts": ("-t 1:00:00:00", "-t 1-", "ENV111"),
     "a unit of memory": ("--mem=240GiB", "--mem=240gb --mem-per-cpu={{ mem }}GiB", "ENV111"),
-    "a mail": ("--mail-type=END,FAILED", "--mail-type=end,TIME_LIMIT_90", "ENV129"),
+    "a mail": ("--mail-type=END,FAILED", "--mail-type=end,abort,TIME_LIMIT_90", "ENV129"),
     "a word too many": ("--mem=64 G", "--mem=64 # G", "ENV133"),
     "a word too many in a template": ("--exclusive user", "--exclusive {{ user }}", "ENV133"),
     "a unit": ("--cpus-per-task=6GB", "--mem=6GB --cpus-per-task=6", "ENV111"),

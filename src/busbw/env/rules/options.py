@@ -342,7 +342,7 @@ def _word(line: _Line, option: str, value: str, wanted: OptionValue) -> Finding 
             at=line.at,
             evidence=f"{option} {value}"[:80],
             confidence="certain" if is_near else "likely",
-            effect=f"{line.launcher} ends with an error",
+            effect=f"{line.launcher} ends with an error" + (", or goes on without it" if wanted.is_open else ""),
             fix=value.replace(each, wanted.words[known.index(near[0][1])], 1) if is_near else None,
             option=option,
             written=shown(each),
