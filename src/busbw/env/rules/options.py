@@ -53,6 +53,7 @@ class _Line:
             confidence="certain" if sure else "likely",
             effect=effect or f"{self.launcher} ends with an error",
             fix=meant,
+            source=self.vocabulary.source,
             launcher=self.launcher,
             option=option[:60],
             meant=meant,
@@ -66,6 +67,7 @@ class _Line:
             evidence=f"{option} {value}"[:80],
             effect=f"{self.launcher} ends with an error, or takes it for something else",
             fix=wanted,
+            source=self.vocabulary.source,
             option=option,
             value=shown(value),
         )
@@ -344,6 +346,7 @@ def _word(line: _Line, option: str, value: str, wanted: OptionValue) -> Finding 
             confidence="certain" if is_near else "likely",
             effect=f"{line.launcher} ends with an error" + (", or goes on without it" if wanted.is_open else ""),
             fix=value.replace(each, wanted.words[known.index(near[0][1])], 1) if is_near else None,
+            source=line.vocabulary.source,
             option=option,
             written=shown(each),
         )
