@@ -16,17 +16,17 @@ from busbw.env.rules.forwarding import forwarding, pods, ranks
 from busbw.env.rules.launch_lines import (
     behind_program,
     colons,
+    directives,
     mpi_types,
     named_as_devices,
     option_values,
     other_passed,
-    slurm_names,
     taken_for_variables,
-    torch_names,
     waits,
 )
 from busbw.env.rules.mvapich import generations
-from busbw.env.rules.placement import options, overlaps, placement, shares
+from busbw.env.rules.options import launch_options
+from busbw.env.rules.placement import overlaps, placement, shares
 from busbw.env.rules.script_lines import documents, other_words, unused
 from busbw.env.rules.shell_lines import not_set, open_documents
 from busbw.env.rules.subject import CheckContext, SettingsSubject, known, plain_name, plain_value, subject_of
@@ -60,15 +60,14 @@ _ALONE: tuple[_Rule, ...] = (
     placement,
     overlaps,
     shares,
-    options,
-    slurm_names,
+    launch_options,
+    directives,
     option_values,
     behind_program,
     mpi_types,
     bindings,
     named_as_devices,
     colons,
-    torch_names,
     unused_images,
     taken_for_variables,
     other_passed,

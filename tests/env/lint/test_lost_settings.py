@@ -105,6 +105,61 @@ LINES = {
         "torchrun --nnodes 2 -m t train --log_dirs x",
         "ENV110",
     ),
+    "an option of accelerate": (
+        "accelerate launch --num_process_ 2 t.py",
+        "accelerate launch --num-processes 2 t.py --num_process_ 2",
+        "ENV110",
+    ),
+    "an option by its name elsewhere": (
+        "accelerate launch --nproc_per_node 2 t.py",
+        "accelerate launch --num_mach 2 t.py",
+        "ENV110",
+    ),
+    "a precision": (
+        "accelerate launch --mixed_precision fp_16 t.py",
+        "accelerate launch --mixed_precision BF16 t.py",
+        "ENV129",
+    ),
+    "a rendezvous": ("torchrun --rdzv_backend=c10 t.py", "torchrun --rdzv_backend=c10d t.py", "ENV129"),
+    "an option of horovodrun": (
+        "horovodrun -np 2 --hostfiles h python t.py",
+        "horovodrun -np 2 --hostfil h python t.py --hostfiles h",
+        "ENV110",
+    ),
+    "an option of jsrun": (
+        "jsrun --nrs 2 --bind packed:2 --smpi_args=off ./a",
+        "jsrun --nrs 2 --bind packed:2 --smpiarg=off ./a --smpi_args=off",
+        "ENV110",
+    ),
+    "a word of jsrun": ("jsrun -n 2 -b pakced:7 ./a", "jsrun -n ALL_HOSTS -b packed:smt:4 ./a -b pakced:7", "ENV129"),
+    "a word of aprun": ("aprun -n 2 -cc detph ./a", "aprun -n 2 -cc 0-7:8-15 ./a", "ENV129"),
+    "no value": ("aprun -n 2 -S ./a -x", "aprun -n 2 -S 1 ./a -x", "ENV111"),
+    "an option of flux": ("flux run -n 2 --gpu-per-task=1 ./a", "flux run -n 2 --gpus-per-t=1 ./a", "ENV110"),
+    "an option of mpirun": ("mpirun -np 2 --hosfile h ./a", "mpirun -np 2 --site-file h ./a --hosfile h", "ENV110"),
+    "a count of ranks": ("mpirun -npp 2 ./a", "mpirun -ppn 2 ./a -npp 2", "ENV110"),
+    "a glued count": ("mpirun -np2 ./a", "mpirun -n2 ./a -np2", "ENV110"),
+    "a word of a mapping": ("mpirun --map-by sokcet ./a", "mpirun --map-by ppr:4:node:PE=2 ./a", "ENV129"),
+    "a component of its own": ("mpirun --mca pml uxc ./a", "mpirun --mca btl ^tcp,site_ib --mca pml ucx ./a", "ENV129"),
+    "a component behind another": (
+        "mpirun --mca btl self --mca pml uxc ./a",
+        "mpirun --mca btl self --mca mtl psm2 ./a",
+        "ENV129",
+    ),
+    "an option of Hydra": (
+        "mpirun -genv I_MPI_DEBUG=5 -lancher ssh ./a",
+        "mpirun -genv I_MPI_DEBUG 5 -launcher ssh ./a",
+        "ENV110",
+    ),
+    "a dash too few": ("srun -label ./a", "srun -l ./a -label", "ENV110"),
+    "a flag with a value": ("srun --label=yes ./a", "srun --exclusive=user ./a", "ENV110"),
+    "yes for a number": ("srun --kill-on-bad-exit=yes ./a", "srun --kill-on-bad-exit ./a", "ENV111"),
+    "an option for a value": ("srun --ntasks --exact ./a", "srun --ntasks $N --exact ./a", "ENV111"),
+    "a hint": ("srun --hint=compute-bound ./a", "srun --hint=nomultithread ./a", "ENV129"),
+    "an option of pyxis": (
+        "srun --containter-image=a ./a",
+        "srun --container-image=a --mpibind=off ./a",
+        "ENV110",
+    ),
     "an option of deepspeed": ("deepspeed --host_file h t.py", "deepspeed --hostfile h t.py --host_file h", "ENV110"),
     "an image that nothing runs in": (
         "srun --image=docker:a/b:1 python t.py",
@@ -233,6 +288,14 @@ DIRECTIVES = {
     "one dash": ("-ntasks=8", "-n8", "ENV110"),
     "no dashes": ("ntasks=8", "--job-name ntasks", "ENV110"),
     "a blank before the equals sign": ("--ntasks = 8", "--ntasks 8", "ENV111"),
+    "the beginning of several": ("--ntask=8", "--ntasks-per-n=8", "ENV110"),
+    "an equals sign behind a letter": ("-N=2", "-J =2 -N2", "ENV111"),
+    "a time": ("--time=7d00:00:00", "--time=7-00:00:00", "ENV111"),
+    "a time of four parts": ("-t 1:00:00:00", "-t 1-", "ENV111"),
+    "a unit of memory": ("--mem=240GiB", "--mem=240gb --mem-per-cpu={{ mem }}GiB", "ENV111"),
+    "a mail": ("--mail-type=END,FAILED", "--mail-type=end,abort,TIME_LIMIT_90", "ENV129"),
+    "a word too many": ("--mem=64 G", "--mem=64 # G", "ENV133"),
+    "a word too many in a template": ("--exclusive user", "--exclusive {{ user }}", "ENV133"),
     "a unit": ("--cpus-per-task=6GB", "--mem=6GB --cpus-per-task=6", "ENV111"),
 }
 
@@ -349,3 +412,12 @@ RUNAI = "runai training submit x -g 8 {0} NCCL_MIN_CHANNELS=4 -- bash -c 'torchr
 @pytest.mark.parametrize("option", ["-e", "--environment", "--environment-variable"])
 def test_what_a_submission_is_given_for_its_command_is_read(option: str):
     assert "ENV020" in codes(RUNAI.format(option), "submit.sh")
+
+
+@pytest.mark.parametrize("line", ["ml NCCL/2.4.6", "module load CUDA/10.1 nccl/2.4.8-CUDA-10.1 # the last"])
+def test_a_name_that_the_loaded_nccl_still_reads_is_not_called_removed(line: str):
+    setting = "export NCCL_TREE_THRESHOLD=0"
+    assert "ENV022" not in codes(script(f"{line}\n{setting}"))
+    assert "ENV022" in codes(script(f"{line.replace('2.4', '2.18')}\n{setting}"))
+    assert "ENV022" in codes(script(f"# {line}\n{setting}"))
+    assert "ENV022" in codes(script(f"{line}\nml NCCL/2.18.3\n{setting}"))

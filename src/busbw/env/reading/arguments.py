@@ -166,7 +166,13 @@ ENROOT = Grammar(valued=_set("-c --conf -e --env -m --mount"), glued="em")
 CHARLIECLOUD = Grammar(valued=_set("-b --bind -c --cd -g --gid -j --join-ct -u --uid -m --mount"), glued="b")
 JSRUN = Grammar(
     glued="nracgEb",
-    valued=_set("-n -r -a -c -g -E -b -d -m -l -K -p -h -k -o -e -t -P -M -D -U -X -A -f --env --nrs --tasks_per_rs"),
+    valued=_set(
+        "-n -r -a -c -g -E -b -d -m -l -K -p -h -k -o -e -t -P -M -D -U -X -A -f --env --nrs --rs_per_host "
+        "--tasks_per_rs --cpu_per_rs --gpu_per_rs --memory_per_rs --latency_priority --bind "
+        "--launch_distribution --np --rs_per_socket --env_eval --env_no_propagate --smpiargs --stdio_mode "
+        "--stdio_input --stdio_stdout --stdio_stderr --chdir --use_resources --erf_input --erf_output "
+        "--appfile --exit_on_error"
+    ),
 )
 APRUN = Grammar(valued=_set("-n -N -d -S -e -cc -j -L -l -p -r -a -m"), glued="nNdeSj")
 FLUX = Grammar(

@@ -260,13 +260,14 @@ def read_aprun(fields: list[Field], context: Context, number: int) -> list[Field
 
 def read_flux(fields: list[Field], context: Context, number: int) -> list[Field]:
     """Read `flux run`, which passes the environment on."""
-    return _with_env(fields[1:], context, number, FLUX, "Flux", ("--env",))
+    return _with_env(fields, context, number, FLUX, "Flux", ("--env",))
 
 
 def _with_env(
     fields: list[Field], context: Context, number: int, grammar: Grammar, family: str, names: tuple[str, ...]
 ) -> list[Field]:
-    arguments = Arguments(fields, 1, grammar)
+    # `flux run` is two words.
+    arguments = Arguments(fields, 2 if grammar is FLUX else 1, grammar)
     forwards: list[str] = []
     for option in arguments.options():
         if option.name in names and option.values:

@@ -1,4 +1,4 @@
-"""How a launcher's line is written: options that are none, that take the wrong word, or stand behind the program."""
+"""How a launcher's line is written: options that take the wrong word or stand behind the program."""
 
 import re
 from collections.abc import Iterator
@@ -8,78 +8,27 @@ from busbw.env.misspelled import letters_off
 from busbw.env.reading.arguments import MPIRUN, PREFIXES
 from busbw.env.rules.situations import is_plain
 from busbw.env.rules.subject import SettingsSubject, place_of, place_of_value, report, setting_text, shown
+from busbw.facts.launchers import launcher_options
 from busbw.model.finding import FilePlace, Finding
 from busbw.model.settings import LaunchCommand
 
-# Long options of srun, sbatch and salloc. Slurm 17.02 to 26.11: src/common/slurm_opt.c, before 19.05 opt.c of each
-# command; checked 2026-11-24. Those of an older Slurm stay: what ends there with an error is not known of this one.
-_OF_SLURM = (
-    "accel-bind", "account", "acctg-freq", "array", "async", "autocomplete", "batch", "bb", "bbf", "bcast",
-    "bcast-exclude", "begin", "bell", "blrts-image", "chdir", "checkpoint", "checkpoint-dir", "cluster",
-    "cluster-constraint", "clusters", "cnload-image", "comment", "compress", "conn-type", "consolidate-segments",
-    "constraint", "container", "container-id", "container-type", "context", "contiguous", "core-spec",
-    "cores-per-socket", "cpu-bind", "cpu-freq", "cpu_bind", "cpus-per-gpu", "cpus-per-task", "deadline",
-    "debugger-test", "delay-boot", "dependency", "disable-status", "distribution", "epilog", "error", "exact",
-    "exclude", "exclusive", "export", "export-file", "external", "external-launcher", "extra", "extra-node-info",
-    "geometry", "get-user-env", "gid", "gpu-bind", "gpu-freq", "gpus", "gpus-per-node", "gpus-per-socket",
-    "gpus-per-task", "gres", "gres-flags", "help", "het-group", "hint", "hold", "ignore-pbs", "ignore-signals",
-    "immediate", "input", "interactive", "ioload-image", "job-name", "jobid", "kill-command", "kill-on-bad-exit",
-    "kill-on-invalid-dep", "label", "launch-cmd", "launcher-opts", "licenses", "linux-image", "mail-type",
-    "mail-user", "max-exit-timeout", "mcs-label", "mem", "mem-bind", "mem-per-cpu", "mem-per-gpu", "mem-update",
-    "mem_bind", "mincores", "mincpus", "minsockets", "minthreads", "mloader-image", "mpi", "msg-timeout",
-    "multi-prog", "network", "nice", "no-allocate", "no-bell", "no-kill", "no-requeue", "no-rotate", "no-shell",
-    "nodefile", "nodelist", "nodes", "ntasks", "ntasks-per-core", "ntasks-per-gpu", "ntasks-per-node",
-    "ntasks-per-socket", "ntasks-per-tres", "oom-kill-step", "open-mode", "output", "overcommit", "overlap",
-    "oversubscribe", "pack-group", "parsable", "partition", "power", "prefer", "preserve-env",
-    "preserve-slurm-env", "priority", "profile", "prolog", "propagate", "pty", "qos", "quiet",
-    "quit-on-interrupt", "ramdisk-image", "reboot", "relative", "requeue", "reservation", "resources",
-    "restart-dir", "resv-ports", "runjob-opts", "runtime", "segment", "send-libs", "share", "signal",
-    "slurmd-debug", "sockets-per-node", "spread-job", "spread-segments", "stepmgr", "switches", "task-epilog",
-    "task-prolog", "tasks", "tasks-per-node", "test-only", "thread-spec", "threads", "threads-per-core", "time",
-    "time-min", "tmp", "treewidth", "tres-bind", "tres-per-task", "uid", "unbuffered", "usage", "use-min-nodes",
-    "verbose", "version", "wait", "wait-all-nodes", "wait-for-children", "wckey", "whole", "workdir", "wrap",
-    "x11",
-)  # fmt: skip
-# Those that pyxis adds: NVIDIA/pyxis, args.c; checked 2026-11-24.
-_OF_PYXIS = (
-    "container-entrypoint", "container-entrypoint-log", "container-env", "container-image",
-    "container-mount-home", "container-mounts", "container-name", "container-readonly", "container-remap-root",
-    "container-save", "container-workdir", "container-writable", "no-container-entrypoint",
-    "no-container-mount-home", "no-container-remap-root",
-)  # fmt: skip
-_SLURM = frozenset((*_OF_SLURM, *_OF_PYXIS))
-# What the options are called in other batch systems.
-_ELSEWHERE = {"project": "account", "queue": "partition", "walltime": "time", "time-limit": "time"}
-_FEWEST_LETTERS = 6
 _DIRECTIVE = re.compile(r"\s*#SBATCH\s")
 _WORD = re.compile(r"\S+")
 _PARTS = re.compile(r"(--?|)([a-z][\w-]*)(?:=(.*))?", re.ASCII)
 _FEWEST_DASHED = 4
 _LONGEST = 1_000
-# Options that take a number and nothing else.
-_NUMBERS = {"ntasks", "ntasks-per-node", "cpus-per-task", "cpus-per-gpu", "gpus-per-task", "ntasks-per-socket"}
-_WITH_UNIT = re.compile(r"\d+(?!k$|m$)[A-Za-z]+", re.IGNORECASE)
-_STARTS_SLURM = {"srun", "sbatch", "salloc"}
 
 
-def slurm_names(subject: SettingsSubject) -> Iterator[Finding]:
-    """Yield options of Slurm that are a letter off, or those of another batch system."""
-    for launch in subject.reading.launches:
-        name = launch.argv[0].rpartition("/")[2] if launch.argv else ""
-        if name in _STARTS_SLURM:
-            for word in launch.argv[1 : launch.program]:
-                if word.startswith("--"):
-                    yield from _slurm_name(place_of(launch), name, word)
+def directives(subject: SettingsSubject) -> Iterator[Finding]:
+    """Yield remarks that were to be directives, and options in a directive that are not written as such."""
     for number, line in enumerate(subject.reading.lines, start=1):
         directive = _DIRECTIVE.match(line)
         if line.startswith("#S"):
             yield from _no_directive(subject.reading.file, number, line)
         for found in _WORD.finditer(line[:_LONGEST], directive.end()) if directive is not None else ():
-            at = FilePlace(file=subject.reading.file, line=number, column=found.start() + 1)
             if found[0].startswith("#"):
                 break
-            if found[0].startswith("--"):
-                yield from _slurm_name(at, "sbatch", found[0])
+            at = FilePlace(file=subject.reading.file, line=number, column=found.start() + 1)
             yield from _as_written(at, found, line)
 
 
@@ -121,7 +70,7 @@ def _as_written(at: FilePlace, found: re.Match[str], line: str) -> Iterator[Find
         return
     dashes, name, value = parts.groups()
     is_first = line[: found.start()].split() == ["#SBATCH"]
-    if len(name) >= _FEWEST_DASHED and name in _SLURM and (dashes == "-" or (not dashes and is_first)):
+    if len(name) >= _FEWEST_DASHED and not dashes and is_first and name in launcher_options()["sbatch"].names:
         yield report(
             "ENV110",
             at=at,
@@ -141,44 +90,6 @@ def _as_written(at: FilePlace, found: re.Match[str], line: str) -> Iterator[Find
             fix=f"--{name}={(value or '=').lstrip('=') or (behind[1] if len(behind) > 1 else '...')}",
             option=f"--{name}",
             value=value or "=",
-        )
-    elif dashes == "--" and name in _NUMBERS and value is not None and _WITH_UNIT.fullmatch(value):
-        yield report(
-            "ENV111",
-            at=at,
-            evidence=written[:60],
-            effect="sbatch ends with an error: it is a number",
-            fix=f"--{name}={re.match(r'[0-9]+', value)[0]}",  # type: ignore[index]
-            option=f"--{name}",
-            value=shown(value),
-        )
-
-
-def _slurm_name(at: FilePlace, launcher: str, word: str) -> Iterator[Finding]:
-    name = word.partition("=")[0].removeprefix("--")
-    # Slurm takes the beginning of a name too; what a plug-in adds is not known, and is near none of these.
-    if not name or not name.isascii() or any(each.startswith(name) for each in _SLURM) or "$" in name:
-        return
-    meant = _ELSEWHERE.get(name)
-    before, colon, _ = name.partition(":")
-    if colon and before in _SLURM:
-        meant = f"{before}="
-    if meant is None and name.replace("_", "-") in _SLURM:
-        meant = name.replace("_", "-")
-    if meant is None and len(name) >= _FEWEST_LETTERS:
-        meant = next((each for each in sorted(_SLURM) if len(each) > 4 and letters_off(name, each, 1) <= 1), None)
-    if meant is not None:
-        yield report(
-            "ENV110",
-            at=at,
-            evidence=word[:60],
-            effect=f"{launcher} ends with an error",
-            fix=f"--{meant}",
-            launcher=launcher,
-            # A plug-in of the site may add an option of such a name.
-            confidence="likely" if name in _ELSEWHERE else "certain",
-            option=f"--{name}",
-            meant=f"--{meant}",
         )
 
 
@@ -373,53 +284,6 @@ def other_passed(subject: SettingsSubject) -> Iterator[Finding]:
                     fix=f"-x {each.name}",
                     name=each.name,
                     other=other,
-                )
-
-
-# Long options of torchrun (pytorch/pytorch at 010929fd, torch/distributed/run.py) and deepspeed (deepspeedai/DeepSpeed
-# at 2d991ba3, deepspeed/launcher/runner.py), with underscores; checked 2026-11-27. A beginning of one is taken too.
-_OF_TORCH = {
-    "torchrun": (
-        "nnodes", "nproc_per_node", "rdzv_backend", "rdzv_endpoint", "rdzv_id", "rdzv_conf", "standalone",
-        "max_restarts", "monitor_interval", "start_method", "event_log_handler", "role", "module", "no_python",
-        "run_path", "log_dir", "redirects", "tee", "local_ranks_filter", "node_rank", "master_addr", "master_port",
-        "local_addr", "logs_specs", "numa_binding", "signals_to_handle", "use_env", "help",
-    ),
-    "deepspeed": (
-        "hostfile", "include", "exclude", "num_nodes", "min_elastic_nodes", "max_elastic_nodes", "num_gpus",
-        "num_accelerators", "master_port", "master_addr", "node_rank", "launcher", "launcher_args", "module",
-        "no_python", "no_local_rank", "no_ssh", "no_ssh_check", "force_multi", "save_pid",
-        "enable_each_rank_log", "autotuning", "elastic_training", "bind_cores_to_rank", "bind_core_list", "ssh_port",
-        "venv_script", "comment", "account", "help",
-    ),
-}  # fmt: skip
-_FEWEST_OF_TORCH = 5
-
-
-def torch_names(subject: SettingsSubject) -> Iterator[Finding]:
-    """Yield options of torchrun and deepspeed that are a letter off."""
-    for launch in subject.reading.launches:
-        launcher = launch.argv[0].rpartition("/")[2] if launch.argv else ""
-        known = _OF_TORCH.get(launcher, ())
-        for word in launch.argv[1:] if known else ():
-            if word in ("-m", "--module", "--") or (not word.startswith("-") and word.endswith(".py")):
-                # What follows is for the program.
-                break
-            name = word.partition("=")[0].removeprefix("--").replace("-", "_")
-            if not word.startswith("--") or len(name) < _FEWEST_OF_TORCH or not name.isidentifier():
-                continue
-            near = [each for each in known if letters_off(name, each, 1) <= 1]
-            if near and not any(each.startswith(name) for each in known):
-                meant = f"--{near[0]}".replace("_", "-" if launcher == "torchrun" else "_")
-                yield report(
-                    "ENV110",
-                    at=place_of(launch),
-                    evidence=word[:60],
-                    effect=f"{launcher} ends with an error",
-                    fix=meant,
-                    launcher=launcher,
-                    option=word.partition("=")[0],
-                    meant=meant,
                 )
 
 

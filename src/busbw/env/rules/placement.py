@@ -29,19 +29,6 @@ _PLACING_VARIABLES = ("binding_policy", "rmaps_base_mapping_policy", "default_bi
 _PINNING = {"numactl", "taskset", "hwloc-bind", "torchrun", "bash", "sh", "env", "apptainer", "singularity", "docker"}
 _OF_SEVERAL_HOSTS = {"hostfile", "machinefile", "H", "host", "f", "hosts"}
 _PPR = re.compile(r"ppr:(\d{1,4}):node(?::.*)?", re.ASCII)
-# Options whose names are several words, by their letters.
-_LONG_OF_MPIRUN = ("bind-to", "map-by", "rank-by", "report-bindings", "allow-run-as-root", "tag-output", "display-map")
-_LONG_OF_SRUN = (
-    "cpu-bind", "gpu-bind", "mem-bind", "cpus-per-task", "gpus-per-node", "gpus-per-task", "ntasks-per-node",
-    "container-image", "container-mounts", "kill-on-bad-exit", "ntasks-per-gpu", "cpus-per-gpu",
-)  # fmt: skip
-_MPIRUN_WORDS = {name.replace("-", ""): name for name in _LONG_OF_MPIRUN}
-_SRUN_WORDS = {name.replace("-", ""): name for name in _LONG_OF_SRUN}
-# What is read all the same: Open MPI takes one dash for its old options, and srun the older `--cpu_bind`.
-_GRAMMARS: dict[str, frozenset[str]] = {
-    "mpirun": frozenset(f"{dashes}{name}" for name in _LONG_OF_MPIRUN for dashes in ("-", "--")),
-    "srun": frozenset({"--cpu_bind", "--mem_bind", *(f"--{name}" for name in _LONG_OF_SRUN)}),
-}
 _OF_MPIRUN = ("--bind-to", "--map-by", "--rank-by")
 _OF_SRUN = ("--cpu-bind",)
 # Modules that bring an MPI, by what sites call them: openmpi/4.1.5, OpenMPI/5.0.3-GCC-13, openmpi4/4.1.1, mpi/openmpi.
@@ -403,25 +390,3 @@ def _gpus_of_program(launch: LaunchCommand) -> int | None:
         return None
     found = re.search(r" (?:-g ?|--ngpus[ =])(\d{1,3})\b", " " + " ".join(words[1:]))
     return int(found[1]) if found is not None else 1
-
-
-def options(subject: SettingsSubject) -> Iterator[Finding]:
-    """Yield options of launchers that are none, where it is plain what was meant."""
-    for launch in subject.reading.launches:
-        known = _MPIRUN_WORDS if launch.kind == "mpirun" else _SRUN_WORDS if launch.kind == "srun" else {}
-        own = launch.argv[1 : launch.program] if launch.program is not None else launch.argv[1:]
-        for word in own:
-            name = word.partition("=")[0]
-            meant = known.get(letters_of_option(name))
-            if meant is None or not name.startswith("-") or name in _GRAMMARS[launch.kind] or name.lstrip("-") == meant:
-                continue
-            yield report(
-                "ENV110",
-                at=place_of(launch),
-                evidence=word[:60],
-                effect="the launcher ends with an error, or takes it for the program",
-                fix=f"--{meant}",
-                launcher=launch.kind,
-                option=name,
-                meant=f"--{meant}",
-            )

@@ -18,7 +18,7 @@ from busbw.env.rules.subject import (
     shown,
 )
 from busbw.env.values import read_value
-from busbw.env.versions import default_in, known_in
+from busbw.env.versions import default_in, known_in, parse_version
 from busbw.facts.envvars import misspellings
 from busbw.facts.platforms import all_platforms
 from busbw.model.envvar import EnvVar, Misspelling, ValueReading
@@ -380,12 +380,34 @@ def _elsewhere(each: Assignment, mistake: Misspelling) -> Finding:
     )
 
 
+# Modules that bring an NCCL, by what sites call them: `ml NCCL/2.4.6`, `module load nccl/2.18.3-CUDA-12.1`.
+_MODULE = re.compile(
+    r"\s*(?:module\s+(?:-\S+\s+)*(?:load|add|swap|switch)|ml)\s[^#;&|]*?\bnccl/v?(\d{1,4}\.\d{1,4}(?:\.\d{1,4})?)\b",
+    re.ASCII | re.IGNORECASE,
+)
+_LONGEST_LINE = 1_000
+
+
+def _loaded(lines: tuple[str, ...]) -> tuple[int, ...] | None:
+    """Return the version of the NCCL whose module is loaded; None where none is, or several.
+
+    It only says which older names may be read: a framework that brings its own NCCL does not ask the module.
+    """
+    found = {match[1] for line in lines if (match := _MODULE.match(line[:_LONGEST_LINE])) is not None}
+    return parse_version(found.pop()) if len(found) == 1 else None
+
+
 def _by_version(subject: SettingsSubject, each: Assignment, variable: EnvVar) -> Iterator[Finding]:
     # Versions of RCCL are not those of NCCL.
     if variable.owner != _NCCL or (subject.is_for_rccl and subject.context.nccl is None):
         return
     state = known_in(variable, subject.version)
     meant = variable.replaced_by or variable.same_as
+    if state == "removed" and subject.context.nccl is None:
+        loaded = _loaded(subject.reading.lines)
+        state = state if loaded is None else known_in(variable, loaded)
+        if state == "not yet":
+            return
     if state == "removed":
         mistake = misspellings().get(each.name)
         meant = meant or (mistake.intended[0] if mistake is not None and mistake.intended else None)

@@ -1,0 +1,353 @@
+"""The options of a launcher's line and of #SBATCH, held against those there are, and their values."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from busbw.env.misspelled import letters_off
+from busbw.env.reading.arguments import letters_of_option
+from busbw.env.rules.subject import SettingsSubject, place_of, report, shown
+from busbw.facts.launchers import LauncherOptions, OptionValue, launcher_options
+from busbw.model.finding import FilePlace, Finding
+from busbw.model.settings import LaunchCommand
+
+_DIRECTIVE = re.compile(r"#SBATCH[ \t]+(?=-)")
+_LONGEST = 1_000
+# A word of fewer letters is near too many others.
+_FEWEST_LETTERS = 5
+_LONG_WORD = 12
+# What is filled in before anything runs: variables, templates, names in capitals.
+_FILLED_IN = re.compile(r"[$`{}<>@%\[\]|]|\.\.\.|[^\x00-\x7f]")
+_IN_CAPITALS = re.compile(r"\b[A-Z][A-Z0-9_]+\b")
+_OPTION = re.compile(r"(?P<dashes>--?)(?P<name>[A-Za-z][\w.-]*)(?P<equals>=?)(?P<value>.*)", re.ASCII | re.DOTALL)
+_COUNT = re.compile(r"(?P<name>[a-z]+)(?P<count>\d+)", re.ASCII)
+_LIKE_COUNT = re.compile(r"[np]{2,4}", re.ASCII)
+_YES_OR_NO = {"yes", "no", "true", "false", "on", "off"}
+_SCRIPT = re.compile(r".*\.(?:py|sh)|.*/.*")
+# Options that another rule holds against their words: bindings and types of MPI.
+_CHECKED_ELSEWHERE = frozenset({"cpu-bind", "cpu_bind", "mem-bind", "mem_bind", "gpu-bind", "distribution", "mpi"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """The words of one command or directive behind its program, and where it stands."""
+
+    at: FilePlace
+    launcher: str
+    words: tuple[str, ...]
+    vocabulary: LauncherOptions
+    # What is taken for the program.
+    program: str | None = None
+    # Whether no word of it is hidden in a variable.
+    is_whole: bool = True
+    is_directive: bool = False
+
+    def has(self, option: str, meant: str, effect: str | None = None, *, sure: bool = True) -> Finding:
+        """Return that the launcher has no such option."""
+        return report(
+            "ENV110",
+            at=self.at,
+            evidence=option[:60],
+            confidence="certain" if sure else "likely",
+            effect=effect or f"{self.launcher} ends with an error",
+            fix=meant,
+            source=self.vocabulary.source,
+            launcher=self.launcher,
+            option=option[:60],
+            meant=meant,
+        )
+
+    def takes(self, option: str, value: str, wanted: str) -> Finding:
+        """Return that an option has a value that it does not take."""
+        return report(
+            "ENV111",
+            at=self.at,
+            evidence=f"{option} {value}"[:80],
+            effect=f"{self.launcher} ends with an error, or takes it for something else",
+            fix=wanted,
+            source=self.vocabulary.source,
+            option=option,
+            value=shown(value),
+        )
+
+
+def launch_options(subject: SettingsSubject) -> Iterator[Finding]:
+    """Yield options of launchers that are near one there is, and values that an option does not take."""
+    for launch in subject.reading.launches:
+        line = _line_of(launch)
+        if line is not None:
+            yield from _checked(line)
+    for number, text in enumerate(subject.reading.lines, start=1):
+        directive = _DIRECTIVE.match(text)
+        if directive is None or len(text) > _LONGEST:
+            continue
+        at = FilePlace(file=subject.reading.file, line=number, column=directive.end() + 1)
+        words = _words(text[directive.end() :])
+        if words:
+            line = _Line(at, "sbatch", words, launcher_options()["sbatch"], is_directive=True)
+            yield from _checked(line)
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """Return the words of a directive as sbatch divides them, none where a quote is left open."""
+    try:
+        return tuple(shlex.split(text, comments=True))
+    except ValueError:
+        return ()
+
+
+def _line_of(launch: LaunchCommand) -> _Line | None:
+    """Return the options of a launch with those of its program, None for one of which they are not known."""
+    argv = launch.argv[: launch.program] if launch.program is not None else launch.argv
+    if not argv:
+        return None
+    name, first = argv[0].rpartition("/")[2], 1
+    known = launcher_options()
+    if name in ("accelerate", "flux") and len(argv) > 1:
+        name, first = f"{name} {argv[1]}", 2
+    elif name.startswith("python") and "-m" in argv[:-1]:
+        first = argv.index("-m") + 2
+        name = argv[first - 1]
+    if name not in known:
+        return None
+    program = launch.argv[len(argv)] if len(argv) < len(launch.argv) else None
+    return _Line(place_of(launch), name, argv[first:], known[name], program, is_whole=not launch.computed)
+
+
+def _checked(line: _Line) -> Iterator[Finding]:
+    """Go through the words of a line up to its program."""
+    at = 0
+    while at < len(line.words):
+        word = line.words[at]
+        at += 1
+        if word.startswith("#") or word == "--":
+            return
+        rest = line.words[at:] if at < len(line.words) or line.program is None else (line.program,)
+        parts = _OPTION.fullmatch(word)
+        if parts is None:
+            if word.startswith("-") and word != "-":
+                continue
+            if not line.is_directive:
+                # The program, or what is not known.
+                return
+            if _FILLED_IN.search(" ".join(line.words)) is None and not _IN_CAPITALS.search(word):
+                yield _stray(line, word)
+            return
+        finding, taken = _option(line, word, parts, rest)
+        if finding is not None:
+            yield finding
+        at += taken
+
+
+def _stray(line: _Line, word: str) -> Finding:
+    return report(
+        "ENV133",
+        at=line.at,
+        evidence=" ".join(line.words)[:80],
+        effect="sbatch ends with an error",
+        fix="# before it, if it is a remark",
+        word=shown(word),
+    )
+
+
+_Step = tuple[Finding | None, int]
+
+
+def _option(line: _Line, word: str, parts: re.Match[str], rest: tuple[str, ...]) -> _Step:
+    """Return what is wrong with an option, and how many of the words behind it are its values."""
+    if line.vocabulary.reads == "any dashes":
+        return _any_dashes(line, parts, rest)
+    following = rest[0] if rest else None
+    if parts["dashes"] == "-":
+        return _short(line, word, following)
+    name = parts["name"]
+    is_argparse = line.vocabulary.reads == "argparse" and "_" in line.vocabulary.takes
+    known = _known(line.vocabulary, name.replace("-", "_") if is_argparse else name)
+    if known is None or isinstance(known, tuple):
+        return _unknown(line, name, known, "" if parts["equals"] else following)
+    if not parts["equals"]:
+        return _with_next(line, f"--{name}", known, following)
+    if known in line.vocabulary.bare and line.vocabulary.reads == "getopt":
+        return line.has(word, f"--{known}"), 0
+    return _value(line, f"--{name}", known, parts["value"]), 0
+
+
+def _unknown(line: _Line, name: str, several: tuple[str, ...] | None, following: str | None) -> _Step:
+    """Return what was meant by a long option that is none, or the beginning of several."""
+    # A value may stand behind it.
+    taken = 1 if following and _is_value(line, following) else 0
+    if several is not None:
+        return line.has(f"--{name}", f"--{' or --'.join(several[:3])}", f"{line.launcher} calls it ambiguous"), taken
+    meant = _meant(line.vocabulary, name)
+    if meant is None:
+        return None, taken
+    return line.has(f"--{name}", f"--{_as_written(name, meant)}", sure=name not in line.vocabulary.instead), taken
+
+
+def _known(vocabulary: LauncherOptions, name: str) -> str | tuple[str, ...] | None:
+    """Return the option that a name or its beginning is, several that it may be, None where it is none."""
+    if name in vocabulary.names:
+        return name
+    begun = sorted(each for each in vocabulary.names if each.startswith(name))
+    common = [each for each in begun if each in vocabulary.common]
+    if len(common) > 1:
+        return tuple(common)
+    return begun[0] if begun else None
+
+
+def _meant(vocabulary: LauncherOptions, name: str) -> str | None:
+    """Return the option that a name is near, or that other launchers call so."""
+    if "_" in vocabulary.takes and vocabulary.reads == "argparse":
+        name = name.replace("-", "_")
+    if name in vocabulary.instead:
+        return vocabulary.instead[name]
+    before = name.partition(":")[0]
+    if before != name and before in vocabulary.names:
+        return f"{before}="
+    alike = _by_letters(vocabulary).get(letters_of_option(name))
+    if alike is not None and len(name) > 3:
+        return alike
+    if len(name) < _FEWEST_LETTERS:
+        return None
+    # A number without the sign before it.
+    counted = re.fullmatch(r"([a-z_-]+?)\d+", name)
+    if counted is not None and counted[1] in vocabulary.valued and len(counted[1]) >= _FEWEST_LETTERS:
+        return f"{counted[1]}={name[len(counted[1]) :]}"
+    limit = 2 if len(name) >= _LONG_WORD else 1
+    near = [(letters_off(name, each, limit), each) for each in vocabulary.names if len(each) >= _FEWEST_LETTERS - 1]
+    return min((each for each in near if each[0] <= limit), default=(0, None))[1]
+
+
+@cache
+def _letters(names: frozenset[str]) -> dict[str, str]:
+    return {letters_of_option(each): each for each in sorted(names, reverse=True)}
+
+
+def _by_letters(vocabulary: LauncherOptions) -> dict[str, str]:
+    return _letters(vocabulary.names)
+
+
+def _as_written(name: str, meant: str) -> str:
+    """Return an option with the sign between its words that the line has."""
+    return meant.replace("_", "-") if "-" in name and "_" not in name and "-" not in meant else meant
+
+
+def _short(line: _Line, word: str, following: str | None) -> _Step:
+    """Return the same for an option behind one dash."""
+    vocabulary = line.vocabulary
+    name, equals, value = word[1:].partition("=")
+    if name in vocabulary.named_short:
+        return _with_next(line, f"-{name}", vocabulary.named_short[name], following)
+    is_word = len(name) > 3 and name in vocabulary.names
+    if is_word and (vocabulary.reads == "getopt" or name in vocabulary.valued):
+        return line.has(word.partition("=")[0], f"--{name}", "the first letter is taken for an option"), 0
+    letter, rest = word[1], word[2:]
+    while letter in vocabulary.short_flags and rest:
+        letter, rest = rest[0], rest[1:]
+    if letter not in vocabulary.short_takes:
+        return None, 0
+    option, known = f"-{letter}", vocabulary.same.get(letter, "")
+    if not rest:
+        return _with_next(line, option, known, following)
+    if equals and len(name) == 1 and letter not in vocabulary.free_text:
+        return (None if _FILLED_IN.search(value) else line.takes(option, f"={value}", f"{option} {value}")), 0
+    return _value(line, option, known, rest), 0
+
+
+def _any_dashes(line: _Line, parts: re.Match[str], rest: tuple[str, ...]) -> _Step:
+    """Return the same for launchers that take words behind one dash and two."""
+    vocabulary, name = line.vocabulary, parts["name"]
+    option, following = f"{parts['dashes']}{name}", rest[0] if rest else None
+    if name in vocabulary.pairs.split():
+        # The component that `--mca NAME VALUE` names.
+        finding = _value(line, f"{option} {rest[0]}", f"mca {rest[0]}", rest[1]) if len(rest) > 1 else None
+        # Hydra takes NAME=VALUE as one argument too.
+        return finding, 1 if rest and "=" in rest[0] else 2
+    if name in vocabulary.names:
+        if parts["equals"]:
+            return _value(line, option, name, parts["value"]), 0
+        return _with_next(line, option, name, following)
+    return _unknown_anywhere(line, name, option, "" if parts["equals"] else following)
+
+
+def _unknown_anywhere(line: _Line, name: str, option: str, following: str | None) -> _Step:
+    """Return what was meant by a word behind one dash or two that is no option."""
+    vocabulary = line.vocabulary
+    counted = _COUNT.fullmatch(name)
+    if counted is not None and counted["name"] in vocabulary.numbers_glued.split():
+        # Launchers with options of one letter take `-n4`.
+        is_one = len(counted["name"]) == 1
+        return (None if is_one else line.has(option, f"-{counted['name']} {counted['count']}")), 0
+    if _LIKE_COUNT.fullmatch(name) and following and following.isdecimal():
+        return line.has(option, "-ppn" if name.count("p") > 1 and name[0] == "p" else "-np"), 1
+    meant = _meant(vocabulary, name) if len(name) > 3 else None
+    if meant is None:
+        return None, 0
+    effect = "the launcher ends with an error, or takes it for the program"
+    return line.has(option, f"--{meant}", effect), 1 if meant in vocabulary.valued and following else 0
+
+
+def _is_value(line: _Line, following: str) -> bool:
+    """Whether the word behind an option that is not known is its value rather than the program."""
+    return not following.startswith("-") and (line.is_directive or _SCRIPT.fullmatch(following) is None)
+
+
+def _with_next(line: _Line, option: str, known: str, following: str | None) -> _Step:
+    """Return the same for an option whose value is the next word, if it takes one."""
+    is_letter = not option.startswith("--") and len(option) == 2 and line.vocabulary.reads != "any dashes"
+    if not is_letter and known not in line.vocabulary.valued:
+        return None, 0
+    if following is None or following.startswith("#"):
+        is_known = line.is_directive or line.vocabulary.reads != "any dashes"
+        if not line.is_whole or not is_known or (not line.is_directive and line.launcher != "aprun"):
+            return None, 0
+        return line.takes(option, "nothing", f"a value behind {option}"), 0
+    parts = _OPTION.fullmatch(following)
+    is_option = parts is not None and parts["dashes"] == "--" and parts["name"] in line.vocabulary.names
+    if is_option and line.vocabulary.reads != "any dashes":
+        return line.takes(option, following, f"a value behind {option}"), 0
+    return _value(line, option, known, following), 1
+
+
+def _value(line: _Line, option: str, known: str, value: str) -> Finding | None:
+    """Return what is wrong with the value of an option."""
+    wanted = line.vocabulary.values.get(known)
+    if known in _CHECKED_ELSEWHERE or wanted is None or not value or _FILLED_IN.search(value):
+        return None
+    if wanted.pattern is not None:
+        # What begins with a letter may stand for a number that is put in later.
+        is_written = value[0].isdecimal() or value[0] == "=" or "/" in value or value.lower() in _YES_OR_NO
+        if re.fullmatch(wanted.pattern, value) or not is_written or len(value) > _LONGEST:
+            return None
+        return line.takes(option, value, f"{option} with {wanted.wants}")
+    return _word(line, option, value, wanted)
+
+
+def _word(line: _Line, option: str, value: str, wanted: OptionValue) -> Finding | None:
+    """Return the word of a value that an option does not know."""
+    known = [each.lower() for each in wanted.words]
+    for each in re.split(f"[{wanted.divided_by}]", value) if wanted.divided_by else [value]:
+        word = each.lower().partition("=")[0] if wanted.begins else each.lower()
+        if word in known or not re.fullmatch(r"[a-z][\w-]*", word):
+            continue
+        if wanted.begins and any(one.startswith(word) or word.startswith(one) for one in known):
+            continue
+        near = sorted((letters_off(word, one, 2), one) for one in known)
+        is_near = near[0][0] <= (2 if len(word) > 3 else 1)
+        if not is_near and (wanted.is_open or _IN_CAPITALS.search(each)):
+            # A component of a site, or a name that something is put in for.
+            continue
+        return report(
+            "ENV129",
+            at=line.at,
+            evidence=f"{option} {value}"[:80],
+            confidence="certain" if is_near else "likely",
+            effect=f"{line.launcher} ends with an error" + (", or goes on without it" if wanted.is_open else ""),
+            fix=value.replace(each, wanted.words[known.index(near[0][1])], 1) if is_near else None,
+            source=line.vocabulary.source,
+            option=option,
+            written=shown(each),
+        )
+    return None
