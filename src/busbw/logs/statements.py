@@ -10,11 +10,12 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from busbw.facts.failure_words import Predicate, SubjectKind, predicates
+from busbw.facts.failure_words import Predicate, Reading, predicates
 from busbw.formats.lines.prefix import split
 from busbw.logs.boxes import BoxedMessage
 from busbw.logs.reader import HARMLESS
-from busbw.logs.subjects import subject_of
+from busbw.logs.readings import reading_of
+from busbw.logs.subjects import Subject, subject_of
 
 Level = Literal["error", "warning", "unknown"]
 
@@ -151,8 +152,8 @@ class Statement(NamedTuple):
     program: str
     level: Level
     predicate: Predicate
-    kind: SubjectKind | None
-    subject: str | None
+    about: Subject | None
+    reading: Reading
     below: str | None
     # Whether it says in its first words that it is an error.
     marked: bool
@@ -160,11 +161,17 @@ class Statement(NamedTuple):
     box: range
 
     @property
+    def subject(self) -> str | None:
+        """What it is about, as it is called there."""
+        return self.about.name if self.about is not None else None
+
+    @property
     def weight(self) -> int:
         """How much it tells, from 0: what it is about, how sure the words are, and how the program rates it."""
-        typed = self.kind is not None and self.kind != "name"
-        of_subject = 2 if typed else 1 if self.predicate.plain or self.kind is not None else 0
-        is_setting = self.kind in {"variable", "option"} and "=" in (self.subject or "")
+        kind = self.about.kind if self.about is not None else None
+        typed = kind is not None and kind != "name"
+        of_subject = 2 if typed else 1 if self.predicate.plain or kind is not None else 0
+        is_setting = kind in {"variable", "option"} and "=" in (self.subject or "")
         is_error = self.level == "error" or is_setting or (self.predicate.decisive and self.level == "unknown")
         return of_subject + (1 if is_error else -1 if self.level == "warning" else 0)
 
@@ -270,12 +277,13 @@ def _statement(every: list[_Line], at: int) -> Statement | None:
         match = predicate.regex().search(plain)
         if match is None or not behind <= match.start() <= len(first.strip()):
             continue
-        kind, subject = subject_of(text, match, predicate)
-        if kind is None and not predicate.plain:
+        about = subject_of(text, match, predicate)
+        if about is None and not predicate.plain:
             continue
+        marked = _MARKED.search(first[:_FRONT]) is not None
         return Statement(
-            source, number, text, _speaker(first), _level(text), predicate, kind, subject,
-            _below(every, at + used, source), _MARKED.search(first[:_FRONT]) is not None,
+            source, number, text, _speaker(first), _level(text), predicate, about,
+            reading_of(plain, match, predicate, about), _below(every, at + used, source), marked,
             range(number, number + used),
         )  # fmt: skip
     return None
