@@ -104,7 +104,7 @@ _WORKED = re.compile(
     r"\bloss'?[\s:=]{1,3}\d|it/s\b|samples/s|tokens/s|ns/day|\d{1,3}%\||\btime step\b|\ball tests passed|"
     r"(?:completed|finished|terminated) (?:successfully|normally)|without errors?\b|normal termination|"
     r"\b(?:job|training|run|simulation) (?:is )?(?:done|finished|completed?)|avg bus bandwidth|\bpassed\b|"
-    r"\bhello\b.{1,60}\b(?:rank|process\w*|task) ?\d|^\W{0,4}performance:|\btotal (?:run|wall|elapsed|"
+    r"\bhello\b.{1,60}\b(?:rank|process\w*|task)\s{0,16}\d|^\W{0,4}performance:|\btotal (?:run|wall|elapsed|"
     r"cpu)? ?time\b|"
     r"\bstartup complete\b|\bHTTP/\d\.\d\" 200\b|"
     r"\btime elapsed\b|\belapsed time\b|\bgflop/?s\b|\baccuracy\b|train_runtime|"
