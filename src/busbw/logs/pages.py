@@ -36,9 +36,11 @@ _OTHERS = 5
 _WORDS = 9
 _JOINING = re.compile(r"\b(?:the|a|an|of|is|are|to|and|that|it|in|for|with|which|or|as|on)\b", re.IGNORECASE)
 _FEWEST_JOINING = 3
+# One or two sentences may be all that a program says.
+_FEWEST_SENTENCES = 3
 _SPOKEN = re.compile(
     r"^\s*[\w./@+-]{1,60}(?:\[\d{1,9}\]|\(\d{1,9}\))?: |^\W{0,8}(?:error|fatal|warning|abort\w*|failed|critical)\b|"
-    r"^\s*[$>%] \S",
+    r"^\s*[$>%] \S|\w_\w{1,60}\(|\berrno\b|\b0x[\da-f]",
     re.IGNORECASE | re.ASCII,
 )
 
@@ -84,4 +86,4 @@ def is_prose(lines: Iterable[tuple[int, int, str]]) -> bool:
         if _OF_LOG.search(text) is not None or _SPOKEN.search(text) is not None:
             return False
         sentences += len(text.split()) >= _WORDS and len(_JOINING.findall(text)) >= _FEWEST_JOINING
-    return sentences > 0
+    return sentences >= _FEWEST_SENTENCES

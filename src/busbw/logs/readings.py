@@ -54,6 +54,6 @@ def reading_of(text: str, said: re.Match[str], predicate: Predicate, about: Subj
         return "one"
     between = text[min(said.end(), about.end) : max(said.start(), about.start)]
     is_beside = len(between) <= _BESIDE and (_SAID_OF.fullmatch(between) is not None or _CLAUSE.search(between) is None)
-    around = f"{text[: said.start()]} {text[said.end() :]}"
+    around = f"{words[: said.start()]} {words[said.end() :]}"
     is_plain = _COMPARES.search(text) is None and _NEGATES.search(around) is None
     return "sure" if is_beside and is_plain else "one"

@@ -28,6 +28,12 @@ _LEAST = 2
 # A line that says so by itself and of what.
 _PLAIN = 3
 _MOST_OTHERS = 2
+# Who begins so does not go on: a level above that of an error, or an exception that nothing caught.
+_FINAL = re.compile(
+    r"^\W{0,8}(?:[\w./@-]{1,60}(?:\[\d{1,9}\])?: )?\W{0,3}(?:fatal|critical|panic|abort(?:ed|ing)?)\b|"
+    r"^\W{0,8}(?:\w{1,60}\.){0,8}\w{0,60}(?:Error|Exception): ",
+    re.IGNORECASE | re.ASCII,
+)
 # How close to a line that is known another one is told beside it.
 _JUST_BEFORE = 15
 _JUST_AFTER = 8
@@ -92,7 +98,7 @@ def tells_an_end(case: JobLogs, first: FirstError) -> bool:
         return True
     words = _words(case.excerpts)
     says = {(each.source, each.line): each for each in words.statements}.get((event.source, event.line))
-    return bool(words.ended) or (says is not None and says.predicate.decisive)
+    return bool(words.ended) or says is None or says.predicate.decisive or _FINAL.search(says.text) is not None
 
 
 def is_got_over(case: JobLogs, first: FirstError) -> bool:
