@@ -71,7 +71,6 @@ def test_prose_without_markup_tells_of_no_failure():
     ("line", "says"),
     [
         ("EFA internal error: (4112) Failure to post internal receive buffers", "register memory with the EFA"),
-        ("sock.c:323 UCX ERROR connect(fd=87, dest_addr=172.17.0.1:47) failed: Connection refused", "172.17.0.1:47"),
         ("[c7:19] PMIX ERROR: OUT-OF-RESOURCE in file dstore/pmix_esh.c at line 831", "PMIx cannot use the store"),
         ("23:09:23 Failed to initialize NVML: could not load NVML library.", "NVML is not in this container"),
     ],

@@ -31,7 +31,7 @@ _MOST_OTHERS = 2
 # Who begins so does not go on: a level above that of an error, or an exception that nothing caught.
 _FINAL = re.compile(
     r"^\W{0,8}(?:[\w./@-]{1,60}(?:\[\d{1,9}\])?: )?\W{0,3}(?:fatal|critical|panic|abort(?:ed|ing)?)\b|"
-    r"^\W{0,8}(?:\w{1,60}\.){0,8}\w{0,60}(?:Error|Exception): ",
+    r"(?-i:^\W{0,8}(?:\w{1,60}\.){0,8}\w{0,58}[a-z](?:Error|Exception): )",
     re.IGNORECASE | re.ASCII,
 )
 # How close to a line that is known another one is told beside it.
