@@ -66,7 +66,8 @@ _MOST_PEERS = 4
 _OF_A_BRIDGE = re.compile(r"\b(?:172\.17\.0\.1|192\.168\.122\.1|169\.254\.\d{1,3}\.\d{1,3})\b")
 _BRIDGED = (
     "the address is that of Docker's or libvirt's bridge, or link-local, which each host has for itself: name the "
-    "network that joins the hosts: UCX_NET_DEVICES for UCX, --mca btl_tcp_if_include SUBNET/BITS for Open MPI, NCCL_SOCKET_IFNAME for NCCL"
+    "network that joins the hosts: UCX_NET_DEVICES for UCX, "
+    "--mca btl_tcp_if_include SUBNET/BITS for Open MPI, NCCL_SOCKET_IFNAME for NCCL"
 )
 
 

@@ -17,6 +17,7 @@ _MARKS = (
     re.compile(r"(?<!`)`[^`']{1,80}`(?!`)"),
     re.compile(r"\*\*\w[^*]{0,200}\*\*"),
     re.compile(r"\|(?: ?:?-{2,}:? ?\|){1,20}\s*$"),
+    re.compile(r"#{2,4} [A-Z0-9]"),
     _FENCE,
 )
 _HEADING = re.compile(r"#{1,4} [A-Z0-9]")
@@ -26,7 +27,7 @@ _OF_LOG = re.compile(
     r"\d\d:\d\d:\d\d|\bNCCL (?:INFO|WARN)\b|^\s*\[?[\w.-]{1,100}:\d{1,9}(?::\d|\])|^\s*Traceback|^\s*File \"|"
     r"^\s*\[[^\]]{0,40}\d[^\]]{0,40}\]|"
     r"^\s*(?:srun|slurmstepd|sbatch|mpirun|mpiexec|orted|prted|ssh|bash|docker)[^ ]{0,40}: |"
-    r"^\s*\w{1,80}(?:Error|Exception): |^\s*[-=]{40}|^\s*\d{1,6}: |^\s*#\s{1,20}\d|\bUCX +(?:ERROR|WARN)",
+    r"^\s*\w{1,80}(?:Error|Exception): |^\s*[-=]{40}|^\s*\d{1,6}: |^\s*#\s{1,20}\d{1,15}\s|\bUCX +(?:ERROR|WARN)",
     re.ASCII,
 )
 _FEWEST_OF_LOG = 3
