@@ -10,6 +10,8 @@ from busbw.logs.excerpts import Excerpt, lines_of
 
 # A longer text is no page.
 _LONGEST = 3000
+# Of a line so much is looked at.
+_OF_LINE = 600
 _FENCE = re.compile(r"\s{0,3}(?:```|~~~)")
 # What only markup has; a heading is none of them alone, for programs begin lines with "#" too.
 _MARKS = (
@@ -61,7 +63,8 @@ def _of_page(lines: Iterable[tuple[int, int, str]]) -> set[int]:
     fenced: list[tuple[int, str]] = []
     kinds: set[re.Pattern[str]] = set()
     is_fenced = False
-    for _source, number, text in lines:
+    for _source, number, line in lines:
+        text = line[:_OF_LINE]
         if _FENCE.match(text) is not None:
             is_fenced = not is_fenced
             kinds.add(_FENCE)
@@ -83,7 +86,8 @@ def _of_page(lines: Iterable[tuple[int, int, str]]) -> set[int]:
 def is_prose(lines: Iterable[tuple[int, int, str]]) -> bool:
     """Whether a text is made of sentences, with nothing in front of any line as programs write it."""
     sentences = 0
-    for _source, _number, text in lines:
+    for _source, _number, line in lines:
+        text = line[:_OF_LINE]
         if _OF_LOG.search(text) is not None or _SPOKEN.search(text) is not None:
             return False
         sentences += len(text.split()) >= _WORDS and len(_JOINING.findall(text)) >= _FEWEST_JOINING

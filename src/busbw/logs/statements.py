@@ -184,12 +184,18 @@ class Statement(NamedTuple):
     level: Level
     predicate: Predicate
     about: Subject | None
-    reading: Reading
+    # Where the words of the predicate stand.
+    said: re.Match[str]
     below: str | None
     # Whether it says in its first words that it is an error.
     marked: bool
     # The lines of the message between lines of dashes that it stands in.
     box: range
+
+    @property
+    def reading(self) -> Reading:
+        """How far the sentence is understood."""
+        return _reading(self.said.string, self.said, self.predicate, self.about)
 
     @property
     def subject(self) -> str | None:
@@ -314,7 +320,7 @@ def _statement(every: list[_Line], at: int) -> Statement | None:
         marked = _MARKED.search(first[:_FRONT]) is not None
         return Statement(
             source, number, text, _speaker(first), _level(text), predicate, about,
-            _reading(plain, match, predicate, about), _below(every, at + used, source), marked,
+            match, _below(every, at + used, source), marked,
             range(number, number + used),
         )  # fmt: skip
     return None
