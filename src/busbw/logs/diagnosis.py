@@ -247,17 +247,19 @@ def _verdict(case: JobLogs, found: list[Finding]) -> Verdict:
         more = f" ({len(serious) - 1} more)" if len(serious) > 1 else ""
         if shown:
             return Verdict(outcome="slow", sentence=f"{_sentence(shown[0])}{more}", because=codes)
-        said = any(each.code == "LOG048" for each in serious)
-        unknown = "say whether a job failed" if said else "show whether the job is slow"
         return Verdict(
             outcome="cannot_tell",
-            sentence=f"the log does not {unknown}, but {_sentence(serious[0])}{more}",
+            sentence=f"the log does not show whether the job is slow, but {_sentence(serious[0])}{more}",
             because=codes,
         )
     if not case.ways and not case.has("network"):
+        said = next((each for each in found if each.code == "LOG048"), None)
         return Verdict(
             outcome="cannot_tell",
-            sentence="the log does not say how ranks reach each other: run with NCCL_DEBUG=INFO",
+            sentence=f"the log does not say whether a job failed, but {_sentence(said)}"
+            if said is not None
+            else "the log does not say how ranks reach each other: run with NCCL_DEBUG=INFO",
+            because=(said.code,) if said is not None else (),
         )
     untested = next((each for each in found if each.code == "LOG046"), None)
     if untested is not None:
