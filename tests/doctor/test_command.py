@@ -70,6 +70,10 @@ def test_a_log_of_warnings_only_exits_with_4():
     assert doctor("-", stdin=b"NCCL version 2.28.9+cuda12.9\n").returncode == 4
 
 
+def test_a_sentence_that_shows_no_failure_exits_with_4():
+    assert doctor("-", stdin=b"start\nacme: error: device /dev/acme0 is busy\n").returncode == 4
+
+
 @pytest.mark.parametrize(
     ("content", "cause"),
     [

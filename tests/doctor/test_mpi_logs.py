@@ -215,7 +215,8 @@ def test_an_sshd_that_refuses_is_the_cause_where_daemons_could_not_start():
 
 
 @pytest.mark.parametrize(
-    ("address", "is_bridge"), [("172.17.0.1", True), ("192.168.122.1", True), ("10.17.0.1", False)]
+    ("address", "is_bridge"),
+    [("172.17.0.1", True), ("192.168.122.1", True), ("169.254.170.23", True), ("10.17.0.1", False)],
 )
 def test_a_connection_to_the_bridge_of_every_host_accuses_no_rank(address: str, is_bridge: bool):
     line = f"[1.2] [n1:7:0]  sock.c:323  UCX  ERROR   connect(fd=4, dest_addr={address}:5) failed: Connection refused\n"

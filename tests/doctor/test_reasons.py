@@ -117,7 +117,11 @@ def test_a_reason_far_before_the_outcome_is_none():
 
 
 def test_the_end_of_a_log_gives_the_reason_where_nothing_is_known():
-    assert "/dev/acme0" in only("start\nacme: error: device /dev/acme0 is busy\n", "LOG030").title
+    text = "start\nacme: error: device /dev/acme0 is busy\n"
+
+    assert "/dev/acme0" in only(f"{text}Aborted (core dumped)\n", "LOG030").title
+    assert "/dev/acme0" in only(text, "LOG048").title
+    assert read(text).verdict.outcome == "cannot_tell"
 
 
 def test_work_that_goes_on_makes_it_no_failure():

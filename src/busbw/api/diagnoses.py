@@ -96,7 +96,7 @@ def doctor_logs(paths: Sequence[str], *, platform: str | None = None) -> Diagnos
                 unread.append(f"{path}: {source.problem}")
     names = tuple("standard input" if path == sources.STDIN else path for path in files)
     diagnosis = diagnose(reader, names, platform=kind, unread=tuple(unread))
-    if not reader.knows_something and diagnosis.verdict.outcome != "failed":
+    if not reader.knows_something and diagnosis.verdict.outcome != "failed" and not diagnosis.verdict.because:
         raise _nothing(names, reader.sieve.lines, unread)
     return diagnosis
 

@@ -19,6 +19,11 @@ SubjectKind = Literal[
 ]  # fmt: skip
 
 
+# How far a sentence is understood: `sure`, its words say one thing of what they stand beside; `one`, they say one thing
+# but leave open of what or why; `several`, words for more than one thing are in it.
+Reading = Literal["sure", "one", "several"]
+
+
 class SubjectWords(Value, kw_only=True, frozen=True):
     """What words mean that are said of one kind of subject."""
 
@@ -42,26 +47,41 @@ class Predicate(Value, kw_only=True, frozen=True):
     plain: bool = False
     # Whether whoever says this does not go on, even where it is called no error.
     decisive: bool = False
+    # Whether the words compare, or fit causes of several kinds, so that they are quoted and not told in others.
+    open: bool = False
     of: tuple[SubjectWords, ...] = ()
 
     def regex(self) -> re.Pattern[str]:
         """Return the words as a regex."""
         return _compiled(self.words)
 
-    def pattern(self, kind: SubjectKind | None) -> LogPattern:
+    def pattern(self, kind: SubjectKind | None, reading: Reading) -> LogPattern:
         """Return the pattern of a line that says this of a kind of subject; None: of nothing that is known."""
-        return _pattern(self, kind)
+        return _pattern(self, kind, reading)
+
+
+class SubjectPlace(Value, kw_only=True, frozen=True):
+    """Where to look at one kind of subject, whatever is said of it."""
+
+    kind: SubjectKind
+    look: str
 
 
 class _Predicates(Value, kw_only=True, frozen=True):
     predicate: tuple[Predicate, ...]
+    place: tuple[SubjectPlace, ...]
 
 
 @cache
 def predicates() -> tuple[Predicate, ...]:
     """Return every predicate, in the order in which they are tried."""
+    return _words().predicate
+
+
+@cache
+def _words() -> _Predicates:
     content = files("busbw").joinpath("data", "failure_words.toml").read_bytes()
-    return msgspec.toml.decode(content, type=_Predicates).predicate
+    return msgspec.toml.decode(content, type=_Predicates)
 
 
 @cache
@@ -70,16 +90,26 @@ def _compiled(words: str) -> re.Pattern[str]:
 
 
 @cache
-def _pattern(predicate: Predicate, kind: SubjectKind | None) -> LogPattern:
-    more = next((each for each in predicate.of if each.kind == kind), None)
+def _pattern(predicate: Predicate, kind: SubjectKind | None, reading: Reading) -> LogPattern:
+    more = next((each for each in predicate.of if each.kind == kind), predicate)
     says = predicate.says if kind is not None else predicate.says.removesuffix(": {subject}")
+    names = "; it names {subject}" if kind is not None and kind not in {"name", "amount"} else ""
+    cause, fix = more.cause, more.fix
+    if reading != "sure":
+        cause = "busbw does not know this sentence, and its words leave open what is meant"
+    if reading == "several":
+        fix = next((each.look for each in _words().place if each.kind == kind), _ANYWHERE)
     return LogPattern(
         id=f"says-{predicate.id}",
         regex=predicate.words,
         role="origin",
-        what=f"in the words of {{program}}: {{text}} (read as: {says})",
-        cause=more.cause if more is not None else predicate.cause,
-        fix=more.fix if more is not None else predicate.fix,
+        what="in the words of {program}: {text} "
+        + (f"(read as: {says})" if reading == "sure" else f"(quoted, not interpreted{names})"),
+        cause=cause,
+        fix=fix,
         source=WORDS,
         last_resort=True,
     )
+
+
+_ANYWHERE = "what stands around that line, and what the program's documentation says of it"

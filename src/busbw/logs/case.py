@@ -9,8 +9,9 @@ from typing import Literal, NamedTuple
 
 from busbw.base.text import listed
 from busbw.facts.platforms import all_platforms
-from busbw.logs.excerpts import Excerpt
+from busbw.logs.excerpts import Excerpt, without_lines
 from busbw.logs.lines import NAMELESS_HOST
+from busbw.logs.pages import page_lines
 from busbw.logs.reader import LogReader
 from busbw.logs.state import Process, Seat, State
 from busbw.logs.troubles import TroubleEvent
@@ -408,6 +409,8 @@ def case_of(
     platform: Platform | None,
 ) -> JobLogs:
     """Return a job that a reader has read; `state` and `events`: what of it belongs to this job."""
+    lengths, kept = tuple(reader.lengths), tuple(reader.excerpts.kept)
+    of_pages = page_lines(kept, lengths)
     rank_index = rank_index_of(state)
     nodes = state.nodes(rank_index.ranks)
     hosts = frozenset(process.host for process in state.processes.values())
@@ -421,12 +424,12 @@ def case_of(
         facts=facts,
         settings=_settings(state, rank_index),
         ways=ways_of(reader, state, rank_index, nodes),
-        events=events,
+        events=tuple(each for each in events if (each.source, each.line) not in of_pages),
         sources=sources,
         platform=platform,
         fitting=fitting(look) if platform is None else Fitting(),
-        lengths=tuple(reader.lengths),
-        excerpts=tuple(reader.excerpts.kept),
+        lengths=lengths,
+        excerpts=without_lines(kept, of_pages),
     )
 
 

@@ -253,9 +253,13 @@ def _verdict(case: JobLogs, found: list[Finding]) -> Verdict:
             because=codes,
         )
     if not case.ways and not case.has("network"):
+        said = next((each for each in found if each.code == "LOG048"), None)
         return Verdict(
             outcome="cannot_tell",
-            sentence="the log does not say how ranks reach each other: run with NCCL_DEBUG=INFO",
+            sentence=f"the log does not say whether a job failed, but {_sentence(said)}"
+            if said is not None
+            else "the log does not say how ranks reach each other: run with NCCL_DEBUG=INFO",
+            because=(said.code,) if said is not None else (),
         )
     untested = next((each for each in found if each.code == "LOG046"), None)
     if untested is not None:

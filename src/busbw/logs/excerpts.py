@@ -88,3 +88,18 @@ def lines_of(excerpts: tuple[Excerpt, ...]) -> Iterator[tuple[int, int, str]]:
             if (excerpt.source, number) > seen and text:
                 seen = (excerpt.source, number)
                 yield excerpt.source, number, text
+
+
+def without_lines(excerpts: tuple[Excerpt, ...], gone: frozenset[tuple[int, int]]) -> tuple[Excerpt, ...]:
+    """Return excerpts with some of their lines (source, number) empty."""
+    if not gone:
+        return excerpts
+    return tuple(
+        each._replace(
+            text=b"\n".join(
+                b"" if (each.source, number) in gone else line
+                for number, line in enumerate(each.text.split(b"\n"), each.line)
+            )
+        )
+        for each in excerpts
+    )

@@ -16,7 +16,15 @@ from busbw.logs.causes import (
 )
 from busbw.logs.first_error import FirstError, first_error, followers
 from busbw.logs.network_rules import NEVER_MADE, STORE, unreachable_finding
-from busbw.logs.reasons import is_got_over, reason_at_end, reason_beside, reasons_near, said_before, what_would_tell
+from busbw.logs.reasons import (
+    is_got_over,
+    reason_at_end,
+    reason_beside,
+    reasons_near,
+    said_before,
+    tells_an_end,
+    what_would_tell,
+)
 from busbw.logs.troubles import TroubleEvent
 from busbw.model.finding import Finding
 
@@ -45,7 +53,7 @@ def failure_findings(case: JobLogs) -> Iterator[Finding]:
         yield _got_over(case, first)
         first = None
     if first is not None:
-        yield _first(case, first)
+        yield _first(case, first, "LOG030" if timeouts or tells_an_end(case, first) else "LOG048")
     silent = _silent(case) if first is None else None
     # Who waited in vain is told for itself.
     if silent is not None and not (timeouts and silent.code == "LOG036"):
@@ -68,7 +76,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST_LINE else f"{text[:_LONGEST_LINE]}..."
 
 
-def _first(case: JobLogs, first: FirstError) -> Finding:
+def _first(case: JobLogs, first: FirstError, code: str) -> Finding:
     event = first.event
     who = case.who(event)
     rest = followers(case, first)
@@ -104,7 +112,7 @@ def _first(case: JobLogs, first: FirstError) -> Finding:
             words_on.append(found[0])
             fix = f"{found[1]}; then: {fix}"
     return finding(
-        "LOG030",
+        code,
         evidence="; ".join(words_on),
         fix=fix,
         place=case.place_of(event),

@@ -63,10 +63,11 @@ NEVER_MADE = frozenset({"connect-failed", "connect-given-up", STORE})
 _ODD_INTERFACE = re.compile(r"lo$|docker|virbr|veth|br-|cni|flannel|cali|tun\d|tailscale", re.ASCII)
 _MOST_PEERS = 4
 # The address that Docker's bridge has on every host, and libvirt's: whoever connects to it reaches himself.
-_OF_A_BRIDGE = re.compile(r"\b(?:172\.17\.0\.1|192\.168\.122\.1)\b")
+_OF_A_BRIDGE = re.compile(r"\b(?:172\.17\.0\.1|192\.168\.122\.1|169\.254\.\d{1,3}\.\d{1,3})\b")
 _BRIDGED = (
-    "the address is that of Docker's or libvirt's bridge, which each host has for itself: name the network that joins "
-    "the hosts: UCX_NET_DEVICES for UCX, --mca btl_tcp_if_include SUBNET/BITS for Open MPI, NCCL_SOCKET_IFNAME for NCCL"
+    "the address is that of Docker's or libvirt's bridge, or link-local, which each host has for itself: name the "
+    "network that joins the hosts: UCX_NET_DEVICES for UCX, "
+    "--mca btl_tcp_if_include SUBNET/BITS for Open MPI, NCCL_SOCKET_IFNAME for NCCL"
 )
 
 

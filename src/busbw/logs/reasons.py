@@ -9,6 +9,7 @@ from busbw.facts.logs import log_regex
 from busbw.logs.case import JobLogs
 from busbw.logs.excerpts import Excerpt, lines_of
 from busbw.logs.first_error import FirstError
+from busbw.logs.pages import is_prose
 from busbw.logs.statements import JobWords, Statement, going_on, last_error, words_in
 from busbw.logs.troubles import TroubleEvent
 
@@ -27,6 +28,12 @@ _LEAST = 2
 # A line that says so by itself and of what.
 _PLAIN = 3
 _MOST_OTHERS = 2
+# Who begins so does not go on: a level above that of an error, or an exception that nothing caught.
+_FINAL = re.compile(
+    r"^\W{0,8}(?:[\w./@-]{1,60}(?:\[\d{1,9}\])?: )?\W{0,3}(?:fatal|critical|panic|abort(?:ed|ing)?)\b|"
+    r"(?-i:^\W{0,8}(?:\w{1,60}\.){0,8}\w{0,58}[a-z](?:Error|Exception): )",
+    re.IGNORECASE | re.ASCII,
+)
 # How close to a line that is known another one is told beside it.
 _JUST_BEFORE = 15
 _JUST_AFTER = 8
@@ -62,7 +69,9 @@ def reason_beside(case: JobLogs, first: FirstError | None) -> FirstError | None:
 
 
 def reason_at_end(case: JobLogs) -> FirstError | None:
-    """Return the reason that the last lines of a log give of which nothing else is known."""
+    """Return the reason that the last lines of a log give of which nothing else is known; None: prose gives none."""
+    if is_prose(lines_of(case.excerpts)):
+        return None
     words = _words(case.excerpts)
 
     def is_last(statement: Statement) -> bool:
@@ -73,10 +82,23 @@ def reason_at_end(case: JobLogs) -> FirstError | None:
             return False
         if lines <= _SHORT or 0 < words.ended.get(statement.source, 0) - statement.line <= _FROM_END:
             return True
-        is_error = statement.marked or (statement.predicate.decisive and statement.kind is not None)
+        is_error = statement.marked or (statement.predicate.decisive and statement.about is not None)
         return is_error and (statement.weight >= _PLAIN or statement.predicate.plain)
 
     return _chosen(case, words, is_last, {})
+
+
+def tells_an_end(case: JobLogs, first: FirstError) -> bool:
+    """Whether something tells that the program ended badly, beside the sentence in which it gives a reason.
+
+    Who says some things does not go on; after others a program may.
+    """
+    event = first.event
+    if event.pattern is None or event.pattern.source != WORDS or _failing(case):
+        return True
+    words = _words(case.excerpts)
+    says = {(each.source, each.line): each for each in words.statements}.get((event.source, event.line))
+    return bool(words.ended) or says is None or says.predicate.decisive or _FINAL.search(says.text) is not None
 
 
 def is_got_over(case: JobLogs, first: FirstError) -> bool:
@@ -223,7 +245,8 @@ def _event(statement: Statement) -> TroubleEvent:
         "program": statement.program,
         "text": statement.text[:_QUOTED],
     }
+    kind = statement.about.kind if statement.about is not None else None
     return TroubleEvent(
-        statement.predicate.pattern(statement.kind), groups, statement.text, None, None, None, None, None,
+        statement.predicate.pattern(kind, statement.reading), groups, statement.text, None, None, None, None, None,
         statement.source, statement.line,
     )  # fmt: skip

@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from busbw.facts.failure_words import Predicate, SubjectKind, predicates
+from busbw.facts.failure_words import Predicate, Reading, predicates
 from busbw.formats.lines.prefix import split
 from busbw.logs.boxes import BoxedMessage
 from busbw.logs.reader import HARMLESS
-from busbw.logs.subjects import subject_of
+from busbw.logs.subjects import Subject, subject_of
 
 Level = Literal["error", "warning", "unknown"]
 
@@ -103,7 +103,7 @@ _WORKED = re.compile(
     r"\bloss'?[\s:=]{1,3}\d|it/s\b|samples/s|tokens/s|ns/day|\d{1,3}%\||\btime step\b|\ball tests passed|"
     r"(?:completed|finished|terminated) (?:successfully|normally)|without errors?\b|normal termination|"
     r"\b(?:job|training|run|simulation) (?:is )?(?:done|finished|completed?)|avg bus bandwidth|\bpassed\b|"
-    r"\bhello\b.{1,60}\b(?:rank|process\w*|task) ?\d|^\W{0,4}performance:|\btotal (?:run|wall|elapsed|"
+    r"\bhello\b.{1,60}\b(?:rank|process\w*|task)\s{0,16}\d|^\W{0,4}performance:|\btotal (?:run|wall|elapsed|"
     r"cpu)? ?time\b|"
     r"\bstartup complete\b|\bHTTP/\d\.\d\" 200\b|"
     r"\btime elapsed\b|\belapsed time\b|\bgflop/?s\b|\baccuracy\b|train_runtime|"
@@ -141,6 +141,38 @@ _NO_SPEAKER = frozenset({"error", "fatal", "warning", "abort", "critical", "note
 # In what lines of one form differ.
 _VARIES = re.compile(r"\d[\da-f]*", re.ASCII)
 
+# Characters between the words and what they are about.
+_NEAR_SUBJECT = 30
+# A new clause begins there.
+_CLAUSE = re.compile(r"[;,:.]\s|\b(?:but|because|while|when|if|unless|for|so|than|which|that|and|or)\b", re.IGNORECASE)
+# As the system's errors are written: "PATH: permission denied", "open(PATH): permission denied".
+_SAID_OF = re.compile(r"[\"'`)\]]{0,3}: ")
+# What the system calls an error, at the end of a sentence, says it once more.
+_ERRNO = re.compile(
+    r"[:,(] ?(?:no such (?:file or directory|device)|permission denied|operation not permitted|invalid argument|"
+    r"cannot allocate memory|device or resource busy|function not implemented|no space left on device|"
+    r"connection refused|no data available|operation not supported|name or service not known|not found)\W*$",
+    re.IGNORECASE,
+)
+_COMPARES = re.compile(
+    r"\b(?:than|instead of|rather|unless|either|neither|nor|both|between|except|versus|vs)\b|[!=<>]=|<>|\s[<>]\s",
+    re.IGNORECASE,
+)
+_NEGATES = re.compile(r"\b(?:not|no|never|nothing|none|without|neither)\b|n't\b", re.IGNORECASE)
+# Predicates that say the same thing of one sentence.
+_ALIKE = (
+    frozenset({"library", "absent", "symbol"}),
+    frozenset({"command", "absent"}),
+    frozenset({"not-installed", "absent"}),
+    frozenset({"option", "invalid", "wrong-name"}),
+    frozenset({"wrong-name", "invalid"}),
+    frozenset({"name", "unreachable"}),
+    frozenset({"no-address", "absent"}),
+    frozenset({"kernel-module", "absent", "not-running"}),
+    frozenset({"symbol", "too-old"}),
+    frozenset({"busy", "absent"}),
+)
+
 
 class Statement(NamedTuple):
     """What a line says. `program`: who says it; `below`: what the program itself advises after it."""
@@ -151,8 +183,9 @@ class Statement(NamedTuple):
     program: str
     level: Level
     predicate: Predicate
-    kind: SubjectKind | None
-    subject: str | None
+    about: Subject | None
+    # Where the words of the predicate stand.
+    said: re.Match[str]
     below: str | None
     # Whether it says in its first words that it is an error.
     marked: bool
@@ -160,11 +193,22 @@ class Statement(NamedTuple):
     box: range
 
     @property
+    def reading(self) -> Reading:
+        """How far the sentence is understood."""
+        return _reading(self.said.string, self.said, self.predicate, self.about)
+
+    @property
+    def subject(self) -> str | None:
+        """What it is about, as it is called there."""
+        return self.about.name if self.about is not None else None
+
+    @property
     def weight(self) -> int:
         """How much it tells, from 0: what it is about, how sure the words are, and how the program rates it."""
-        typed = self.kind is not None and self.kind != "name"
-        of_subject = 2 if typed else 1 if self.predicate.plain or self.kind is not None else 0
-        is_setting = self.kind in {"variable", "option"} and "=" in (self.subject or "")
+        kind = self.about.kind if self.about is not None else None
+        typed = kind is not None and kind != "name"
+        of_subject = 2 if typed else 1 if self.predicate.plain or kind is not None else 0
+        is_setting = kind in {"variable", "option"} and "=" in (self.subject or "")
         is_error = self.level == "error" or is_setting or (self.predicate.decisive and self.level == "unknown")
         return of_subject + (1 if is_error else -1 if self.level == "warning" else 0)
 
@@ -270,15 +314,39 @@ def _statement(every: list[_Line], at: int) -> Statement | None:
         match = predicate.regex().search(plain)
         if match is None or not behind <= match.start() <= len(first.strip()):
             continue
-        kind, subject = subject_of(text, match, predicate)
-        if kind is None and not predicate.plain:
+        about = subject_of(text, match, predicate)
+        if about is None and not predicate.plain:
             continue
+        marked = _MARKED.search(first[:_FRONT]) is not None
         return Statement(
-            source, number, text, _speaker(first), _level(text), predicate, kind, subject,
-            _below(every, at + used, source), _MARKED.search(first[:_FRONT]) is not None,
+            source, number, text, _speaker(first), _level(text), predicate, about,
+            match, _below(every, at + used, source), marked,
             range(number, number + used),
         )  # fmt: skip
     return None
+
+
+def _reading(text: str, said: re.Match[str], predicate: Predicate, about: Subject | None) -> Reading:
+    """Return how far a sentence is understood in which the words of a predicate stand.
+
+    It is told in other words only where they say one thing, in plain form, of something right beside them.
+    """
+    words = _ERRNO.sub(lambda match: " " * len(match[0]), text)
+    for other in predicates():
+        if other.id == predicate.id or any({other.id, predicate.id} <= alike for alike in _ALIKE):
+            continue
+        match = other.regex().search(words)
+        if match is not None and (match.end() <= said.start() or match.start() >= said.end()):
+            return "several"
+    if predicate.open or about is None or about.kind in {"name", "amount"}:
+        return "one"
+    between = text[min(said.end(), about.end) : max(said.start(), about.start)]
+    is_beside = len(between) <= _NEAR_SUBJECT and (
+        _SAID_OF.fullmatch(between) is not None or _CLAUSE.search(between) is None
+    )
+    around = f"{words[: said.start()]} {words[said.end() :]}"
+    is_plain = _COMPARES.search(text) is None and _NEGATES.search(around) is None
+    return "sure" if is_beside and is_plain else "one"
 
 
 def _is_harmless(text: str) -> bool:

@@ -1,6 +1,7 @@
 """What a sentence of a program is about (a library, file, device, option, address), told by the form of its name."""
 
 import re
+from typing import NamedTuple
 
 from busbw.facts.failure_words import Predicate, SubjectKind
 
@@ -48,7 +49,9 @@ _FORMS: dict[SubjectKind, re.Pattern[str]] = {
         r"(?:[Dd]river|[Ff]irmware|[Kk]ernel|[Rr]untime|[Ll]ibrary|[Mm]odule|[Pp]lug-?in|[Tt]oolkit|[Dd]aemon|[Ss]ervice|"
         r"[Pp]rovider|[Pp]artition|[Ll]icen[sc]e|CUDA|ROCm|MPI|PMIx|UCX|OFED|libfabric|[Ss]lurm|NCCL)\b"
     ),
-    "quoted": _form(r"[\"'`\u2018\u201c](?P<s>[^\"'`\u2018\u2019\u201c\u201d]{1,120})[\"'`\u2019\u201d]"),
+    "quoted": _form(
+        r"[\"'`\u2018\u201c](?P<s>(?=[^\"']{0,119}[A-Za-z])[^\"'`\u2018\u2019\u201c\u201d]{1,120})[\"'`\u2019\u201d]"
+    ),
     "amount": _form(
         r"\b\d[\d.,]{0,15} ?(?:[KMGT]i?B|bytes|kB|slots?|cores?|[cC][pP][uU]s?|[gG][pP][uU]s?|nodes?|ranks?)\b"
     ),
@@ -60,27 +63,37 @@ _NAME_LIKE = re.compile(r"^(?=.*[A-Za-z])(?:.*[\d_/@+.-]|.+[A-Z]|[A-Z]{2})", re.
 _SOURCE = re.compile(r"\.(?:c|cc|cpp|cu|h|hpp|py|go|rs|f90)$")
 
 
-def subject_of(text: str, said: re.Match[str], predicate: Predicate) -> tuple[SubjectKind | None, str | None]:
-    """Return what the words of a predicate are about, and its kind; None, None: nothing that is known by its form.
+class Subject(NamedTuple):
+    """What words are about. `start`, `end`: where it stands in the sentence."""
+
+    kind: SubjectKind
+    name: str
+    start: int
+    end: int
+
+
+def subject_of(text: str, said: re.Match[str], predicate: Predicate) -> Subject | None:
+    """Return what the words of a predicate are about; None: nothing that is known by its form.
 
     A setting with its value comes first, then the likeliest kind that stands in the text; of one kind the nearest.
     """
     if "variable" in predicate.subjects:
         given = [match for match in _FORMS["variable"].finditer(text) if "=" in match[0]]
         if given:
-            return "variable", _nearest(given, said)
+            return _nearest("variable", given, said)
     for kind in predicate.subjects:
         found = list(_FORMS[kind].finditer(text))
         if kind == "name":
             found = [match for match in found if _is_name(text, match, said)]
         if found:
-            return kind, _nearest(found, said)
-    return None, None
+            return _nearest(kind, found, said)
+    return None
 
 
-def _nearest(found: list[re.Match[str]], said: re.Match[str]) -> str:
+def _nearest(kind: SubjectKind, found: list[re.Match[str]], said: re.Match[str]) -> Subject:
     nearest = min(found, key=lambda match: _distance(match, said))
-    return next((part for part in nearest.groups() if part), nearest[0]).strip().rstrip(".:")
+    name = next((part for part in nearest.groups() if part), nearest[0]).strip().rstrip(".:")
+    return Subject(kind, name, nearest.start(), nearest.end())
 
 
 def _distance(subject: re.Match[str], said: re.Match[str]) -> int:
