@@ -61,7 +61,8 @@ def reads_as_measured(path: Path, result: ProxyResult) -> None:
     """`busbw train read` says of the kept log what the program measured: each step, throughput, what is exposed."""
     argv = [sys.executable, "-c", "from busbw.cli import main; main()", "train", "read", str(path), "--json"]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode in (0, 1), done.stderr[-3000:]
+    # Steps that drift with a shared machine may leave too few for a verdict; what is read is the same.
+    assert done.returncode in (0, 1, 4), done.stderr[-3000:]
     (log,) = codec.decode(done.stdout.encode(), TrainReadReport, where="stdout").logs
     assert log.program == "busbw train proxy"
     assert log.columns.numbers == tuple(range(1, result.plan.steps + 1))
