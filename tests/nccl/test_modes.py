@@ -9,6 +9,9 @@ from .harness import NcclBusbw, assert_all_right
 # The stand-in's L2 cache; cold calls go through four times as much.
 L2_BYTES = 4 << 20
 CALLS_us = 300
+# A sample has so many calls, and fewer where those would take longer than 20 ms: other work on the machine can do that.
+MOST_CALLS = 20
+BUSY_s = 2 * CALLS_us * 1e-6
 
 
 def measured(busbw: NcclBusbw, *arguments: object, **env: str) -> Measurement:
@@ -22,13 +25,21 @@ def measured(busbw: NcclBusbw, *arguments: object, **env: str) -> Measurement:
     return one
 
 
+def assert_calls(one: Measurement, calls: int) -> None:
+    """Hold the calls of a sample to what they should be; a busy machine may have had fewer."""
+    if calls == MOST_CALLS and one.median_s > BUSY_s:
+        assert 1 <= one.calls_per_sample <= MOST_CALLS
+    else:
+        assert one.calls_per_sample == calls
+
+
 @pytest.mark.parametrize("per_process", [1, 2])
 @pytest.mark.parametrize(
     ("arguments", "mode", "calls"),
     [
-        ((), "stream", 20),
+        ((), "stream", MOST_CALLS),
         (("--mode", "isolated"), "isolated", 1),
-        (("-G", 1), "graph", 20),
+        (("-G", 1), "graph", MOST_CALLS),
         (("--mode", "graph", "-n", 7), "graph", 7),
         (("--mode", "loaded", "--load-side", 64, "--calls", 3), "loaded", 3),
     ],
@@ -38,13 +49,14 @@ def test_each_mode_times_calls_its_own_way(
 ):
     one = measured(busbw, *arguments, "-g", per_process)
 
-    assert (one.mode, one.calls_per_sample) == (mode, calls)
+    assert one.mode == mode
+    assert_calls(one, calls)
     # A call cannot be faster than the stand-in makes it, nor many times slower; a load takes the stand-in's cores.
     assert one.median_s >= CALLS_us * 1e-6
     assert one.median_s < 20 * CALLS_us * 1e-6 or mode == "loaded"
     assert (one.clock_error_s is not None) == (mode == "isolated")
     assert one.nccl is not None
-    assert one.nccl.graph_calls == (calls if mode == "graph" else 0)
+    assert one.nccl.graph_calls == (one.calls_per_sample if mode == "graph" else 0)
     assert (one.nccl.product_ns is not None) == (mode == "loaded")
     assert len(one.per_rank) == 2
 
@@ -67,8 +79,9 @@ def test_cold_calls_move_through_more_memory_than_the_cache_holds(busbw: NcclBus
         assert 2 * 4096 <= one.nccl.footprint_bytes < 64 << 10
     elif mode == "graph":
         # Only what was captured is ever touched.
-        assert one.nccl.slots == one.nccl.graph_calls == 20
-        assert 20 * 2 * 4096 <= one.nccl.footprint_bytes < L2_BYTES
+        assert_calls(one, MOST_CALLS)
+        assert one.nccl.slots == one.nccl.graph_calls == one.calls_per_sample
+        assert one.calls_per_sample * 2 * 4096 <= one.nccl.footprint_bytes < L2_BYTES
     else:
         assert one.nccl.footprint_bytes >= 4 * L2_BYTES
         assert one.nccl.slots * 2 * 4096 <= one.nccl.footprint_bytes
