@@ -110,6 +110,20 @@ def test_a_megabyte_of_an_unknown_version_stays_a_number_by_its_own_name(banner)
 
 
 @pytest.mark.parametrize(
+    ("version", "megabyte"),
+    [
+        ("2019 Update 1", 1e6), ("2018 Update 4", 1e6), ("2021.7", 1e6), ("4.1 Update 1", 2**20), (".7 Update 1", None),
+        ("2017 Update 2", None),
+    ],
+)  # fmt: skip
+def test_an_update_of_a_version_counts_as_the_version(version, megabyte):
+    banner = f"#    Intel(R) MPI Benchmarks {version}, MPI-1 part\n"
+    text = banner + BENCHMARK.format("PingPong") + "#bytes #repetitions t[usec] Mbytes/sec\n1024 10 2.00 512.00"
+    (row,) = read_text(FORMAT, text).readings
+    assert row.bandwidth_Bps == (None if megabyte is None else pytest.approx(512 * megabyte))
+
+
+@pytest.mark.parametrize(
     ("row", "why"),
     [
         ("1024 10 1.00 2.00", "4 cells under a header of 5 columns"),

@@ -26,6 +26,7 @@ from busbw.model.imported import Reading, Table
 _BANNER = re.compile(
     r"#\s+Intel ?\(R\) MPI Benchmark(?:s| Suite) V?(?P<version>[\d.]+(?: Update \d+)?), (?P<part>\S+)", re.ASCII
 )
+_FIRST_NUMBER = re.compile(r"[0-9]{1,6}")
 _BENCHMARK = re.compile(r"#\s+Benchmarking\s+(\S+)")
 _PROCESSES = re.compile(r"# #processes = (\d{1,9})\b|# \( \d+ groups of (\d{1,9}) processes each running", re.ASCII)
 _MODE = re.compile(r"#\s+MODE: (\S+)")
@@ -206,7 +207,8 @@ class _ImbTable:
         """
         if self._version is None:
             return None
-        year = int(self._version.split(".", maxsplit=1)[0][:6] or 0)
+        first = _FIRST_NUMBER.match(self._version)
+        year = int(first[0]) if first is not None else 0
         return 1e6 if year >= 2018 else float(2**20) if 1 <= year <= 4 else None
 
 
