@@ -6,6 +6,8 @@ A job has `hosts` nodes of `gpus` ranks, one process each. What a test is about 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from busbw.model.finding import Finding
+
 IB_LIST = " ".join(f"[{number}]mlx5_{number}:1/IB" for number in range(4))
 
 
@@ -70,3 +72,15 @@ class Job:
 
     def text(self, *more: str) -> str:
         return "\n".join([*self.lines(), *more]) + "\n"
+
+
+def told(found: Finding) -> str:
+    """Return all that a finding says of why, its causes numbered."""
+    causes = (f"({number}) {' '.join((each.words, *each.shown))}" for number, each in enumerate(found.causes, 1))
+    return "; ".join((found.evidence, *causes))
+
+
+def to_do(found: Finding) -> str:
+    """Return all that a finding says of what to do, the tests of its causes numbered."""
+    tests = (f"({number}) {each.test}" for number, each in enumerate(found.causes, 1) if each.test is not None)
+    return "; ".join((*tests, found.fix or ""))

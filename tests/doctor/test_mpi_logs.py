@@ -7,7 +7,7 @@ from busbw.base.errors import InputError
 from busbw.logs.reader import LogReader
 from busbw.logs.troubles import Troubles
 
-from .made import Job
+from .made import Job, to_do, told
 from .test_diagnosis import codes, evidence, read
 from .test_patterns import LINES
 
@@ -200,7 +200,7 @@ def test_what_maintainers_named_is_named(line: str, word: str):
     diagnosis = read(job.text(job.warn(0, line), job.head(0) + "transport/net.cc:890 -> 2"))
     (found,) = [each for each in diagnosis.findings if each.code == "LOG030"]
 
-    assert word in f"{found.evidence} {found.fix}"
+    assert word in f"{told(found)} {to_do(found)}"
 
 
 DAEMONS = "ORTE was unable to reliably start one or more daemons.\n"

@@ -6,7 +6,7 @@ from importlib.resources import files
 import msgspec
 
 from busbw.base.value import Value
-from busbw.model.finding import Confidence, FilePlace, Finding, Severity
+from busbw.model.finding import Cause, Confidence, FilePlace, Finding, Severity
 
 
 class Rule(Value, frozen=True, kw_only=True):
@@ -53,6 +53,7 @@ def finding(
     look: str | None = None,
     confidence: Confidence | None = None,
     effect: str | None = None,
+    causes: tuple[Cause, ...] = (),
     **names: str | int,
 ) -> Finding:
     """Return a finding of the rule `code`; `names` fill the title, the others are the finding's own fields."""
@@ -69,4 +70,5 @@ def finding(
         look=look,
         confidence=confidence,
         effect=effect,
+        causes=causes,
     )

@@ -3,13 +3,13 @@
 import re
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import NamedTuple
 
 from busbw.facts.differentials import Outcome, PossibleCause, Sign, outcome_called, outcome_of, sign_regex
 from busbw.logs.case import JobLogs
 from busbw.logs.causes import crash_library
 from busbw.logs.excerpts import Excerpt, lines_of
 from busbw.logs.troubles import TroubleEvent
+from busbw.model.finding import Cause
 
 # Who reads more than this many causes tries none.
 _MOST_CAUSES = 5
@@ -22,52 +22,26 @@ _OWN_LIBRARIES = frozenset({"libnccl", "librccl"})
 _NUMBERS = re.compile(r"\d{1,6}", re.ASCII)
 
 
-class RankedCause(NamedTuple):
-    """A cause, what in the log speaks for it (nothing: no sign was found), and how to tell."""
-
-    words: str
-    shown: tuple[str, ...]
-    test: str
-
-
-class Differential(NamedTuple):
-    """The causes that an outcome may have, the likeliest by the log first."""
-
-    causes: tuple[RankedCause, ...]
-
-    def words(self) -> str:
-        """Return the causes, numbered, with what of each the log shows."""
-        parts = []
-        for number, each in enumerate(self.causes, 1):
-            signs = f" [in the log: {', '.join(each.shown)}]" if each.shown else ""
-            parts.append(f"({number}) {each.words}{signs}")
-        return "; ".join(parts)
-
-    def fix(self) -> str:
-        """Return the tests, with the same numbers."""
-        return "; ".join(f"({number}) {each.test}" for number, each in enumerate(self.causes, 1))
-
-
-def differential_of(case: JobLogs, event: TroubleEvent) -> Differential | None:
-    """Return the causes of what a line tells; None: the line names its cause itself."""
+def differential_of(case: JobLogs, event: TroubleEvent) -> tuple[Cause, ...]:
+    """Return the causes that what a line tells may have, the likeliest first; (): the line names its cause itself."""
     if event.pattern is None:
-        return None
+        return ()
     signal = event.groups.get("signal")
     if signal in _CRASHED and crash_library(case, event) in _OWN_LIBRARIES:
         return differential_called(case, "bus-error-in-nccl" if signal in _BUS else "crash-in-nccl")
     file = event.file.rsplit("/", 1)[-1] if event.file is not None else None
     outcome = outcome_of(event.pattern.id, event.text, file)
-    return ranked(case, outcome) if outcome is not None else None
+    return ranked(case, outcome) if outcome is not None else ()
 
 
-def differential_called(case: JobLogs, name: str) -> Differential:
+def differential_called(case: JobLogs, name: str) -> tuple[Cause, ...]:
     """Return the causes of an outcome that no single line tells of. Raises KeyError for an unknown `name`."""
     return ranked(case, outcome_called(name))
 
 
-def ranked(case: JobLogs, outcome: Outcome) -> Differential:
+def ranked(case: JobLogs, outcome: Outcome) -> tuple[Cause, ...]:
     """Return the causes of an outcome: those with signs in the log first, those that it speaks against left out."""
-    found: list[tuple[int, RankedCause]] = []
+    found: list[tuple[int, Cause]] = []
     for cause in outcome.cause:
         shown = _shown(case, cause.signs)
         against = _shown(case, cause.against)
@@ -75,16 +49,14 @@ def ranked(case: JobLogs, outcome: Outcome) -> Differential:
         if (against and weight <= 0) or (cause.rare and not shown):
             continue
         texts = tuple(dict.fromkeys(text for _sign, text in shown))
-        found.append((weight, RankedCause(cause.words, texts, cause.test)))
+        found.append((weight, Cause(words=cause.words, shown=texts, test=cause.test)))
     found.sort(key=lambda each: -each[0])
-    return Differential(tuple(cause for _weight, cause in found[:_MOST_CAUSES])) if found else _whole(outcome.cause)
+    return tuple(cause for _weight, cause in found[:_MOST_CAUSES]) if found else _whole(outcome.cause)
 
 
-def _whole(causes: tuple[PossibleCause, ...]) -> Differential:
+def _whole(causes: tuple[PossibleCause, ...]) -> tuple[Cause, ...]:
     """Return all that is not rare, where the log speaks against every cause."""
-    return Differential(
-        tuple(RankedCause(each.words, (), each.test) for each in causes if not each.rare)[:_MOST_CAUSES]
-    )
+    return tuple(Cause(words=each.words, test=each.test) for each in causes if not each.rare)[:_MOST_CAUSES]
 
 
 def _shown(case: JobLogs, signs: Iterable[Sign]) -> list[tuple[Sign, str]]:

@@ -25,7 +25,7 @@ from busbw.logs.reasons import (
     what_would_tell,
 )
 from busbw.logs.troubles import TroubleEvent
-from busbw.model.finding import Finding
+from busbw.model.finding import Cause, Finding
 
 # Some come at every end of a job, when one rank closes before another.
 # PyTorch tries its store again and again while it starts.
@@ -95,36 +95,28 @@ def _first(case: JobLogs, first: FirstError, code: str) -> Finding:
         words_on.append(f"others with a cause of their own: {_names(case, own)}")
     if behind:
         words_on.append(f"{words(behind)} only followed")
-    differential = differential_of(case, event)
-    if differential is not None:
-        words_on.append(f"why, the likeliest first: {differential.words()}")
-        fix = differential.fix()
-    if event.pattern is not None and event.pattern.disagree is not None:
-        causes = disagreement_causes(case, event)
-        words_on.append(
-            "why, the likeliest first: " + "; ".join(f"({n}) {each.words}" for n, each in enumerate(causes, 1))
-        )
-        fix = "; ".join(f"({number}) {each.fix}" for number, each in enumerate(causes, 1) if each.fix)
+    causes = disagreement_causes(case, event) or differential_of(case, event)
     if event.pattern is not None and event.pattern.id == "driver-too-old":
         words_on += versions_of_cuda(case)
-    beside, more = _beside(case, event)
+    beside, look_beside = _beside(case, event)
     words_on += beside
-    fix = f"{fix}{more}"
+    fixes = [] if causes or fix is None else [fix]
     for found in (provider_words(case, event), buffer_words(case, event)):
         if found is not None:
             words_on.append(found[0])
-            fix = f"{found[1]}; then: {fix}"
+            fixes.insert(0, found[1])
     return finding(
         code,
         evidence="; ".join(words_on),
-        fix=fix,
+        fix="; ".join(filter(None, ("; then: ".join(fixes), look_beside))) or None,
         place=case.place_of(event),
         confidence=first.confidence,
+        causes=causes,
         what=what,
     )
 
 
-def _beside(case: JobLogs, event: TroubleEvent) -> tuple[list[str], str]:
+def _beside(case: JobLogs, event: TroubleEvent) -> tuple[list[str], str | None]:
     """Return what stands near a line in words of programs that may be why, and what to do about that."""
     found = []
     before = said_before(case, event)
@@ -132,9 +124,9 @@ def _beside(case: JobLogs, event: TroubleEvent) -> tuple[list[str], str]:
         found.append(f"above it stands, in words that busbw does not know: {before[:_LONGEST_SAID]}")
     near = reasons_near(case, event)
     if not near:
-        return found, ""
+        return found, None
     found.append("beside it stands what may be the reason: " + "; ".join(each.what for each in near))
-    return found, f"; for what stands beside it: {'; '.join(each.fix(is_amd=False) or '' for each in near)}"
+    return found, f"for what stands beside it: {'; '.join(each.fix(is_amd=False) or '' for each in near)}"
 
 
 def _got_over(case: JobLogs, first: FirstError) -> Finding:
@@ -181,33 +173,28 @@ def _silent(case: JobLogs) -> Finding | None:
         else ""
     )
     at = f" to {', '.join(sorted(hosts))}" if hosts else ""
-    causes = differential_called(case, "peer-left")
     return finding(
         "LOG031",
         evidence=f"{words(reporting) or 'a launcher'}: connections{at} ended, and no line tells why{suspects}; "
-        f"the first: {first.text}; why, the likeliest first: {causes.words()}",
+        f"the first: {first.text}",
         fix="look at those hosts for a process that was killed: `dmesg | grep -i -e oom -e xid`; and at the end of "
         "what the ranks themselves printed",
         place=case.place_of(first),
         confidence="likely" if is_certain else "possible",
+        causes=differential_called(case, "peer-left"),
     )
 
 
 def _unexplained(case: JobLogs, reports: list[TroubleEvent]) -> Finding:
     first = min(reports, key=lambda event: (event.source, event.line))
-    mostly = next((found for each in reports if (found := differential_of(case, each)) is not None), None)
     again = f"run again with {what_would_tell(reports)}, and look at what the program itself printed before this line"
     return finding(
         "LOG036",
-        evidence=f"{words(case.who(first)) or 'a launcher or a program'}: {first.text}"
-        + (f"; why, the likeliest first: {mostly.words()}" if mostly is not None else ""),
-        fix=first.pattern.fix
-        if first.pattern is not None and first.pattern.id in _SAY_WHERE
-        else f"{again}; then: {mostly.fix()}"
-        if mostly is not None
-        else again,
+        evidence=f"{words(case.who(first)) or 'a launcher or a program'}: {first.text}",
+        fix=first.pattern.fix if first.pattern is not None and first.pattern.id in _SAY_WHERE else again,
         place=case.place_of(first),
         confidence="certain",
+        causes=next((found for each in reports if (found := differential_of(case, each))), ()),
     )
 
 
@@ -256,16 +243,17 @@ def _waiting(case: JobLogs, timeouts: list[TroubleEvent]) -> Finding:
         "`py-spy dump --pid PID` on the rank that is behind; TORCH_NCCL_TRACE_BUFFER_SIZE=2000 keeps what each "
         "did; a rank with fewer steps, as with data that does not divide evenly, leaves the others waiting: count them"
     )
+    causes: tuple[Cause, ...] = ()
     if not behind and max(numbers) <= 1:
         causes = differential_called(case, "first-call-waits")
-        behind = f"; it is the first call of its group, so that nothing has come through yet: {causes.words()}"
-        fix = f"{causes.fix()}; {fix}"
+        behind = "; it is the first call of its group, so that nothing has come through yet"
     return finding(
         "LOG032",
         evidence=f"{shown}{behind}",
         fix=fix,
         place=case.place_of(timeouts[0]),
         confidence="likely" if absent and waiting and case.rank_index.ranks is not None else "possible",
+        causes=causes,
     )
 
 
@@ -288,15 +276,17 @@ def _unfinished(case: JobLogs) -> Iterator[Finding]:
         who = {member for process, seat in stuck for member in case.rank_index.of_seat(process, seat)}
         also = f"; of {words(missing)} nothing is in the log" if missing else ""
         fix = "look at the ranks that are missing; a firewall or a wrong NCCL_SOCKET_IFNAME keeps ranks apart"
+        causes: tuple[Cause, ...] = ()
         if not missing and case.ways:
             causes = differential_called(case, "first-call-waits")
-            also = f"; all have come, and were connecting: {causes.words()}"
-            fix = f"{causes.fix()}; then look at the rank that finished last"
+            also = "; all have come, and were connecting"
+            fix = "look at the rank that finished last"
         yield finding(
             "LOG033",
             evidence=f"{words(who)} began a communicator and did not finish it{also}",
             fix=fix,
             confidence="possible",
+            causes=causes,
         )
     elif missing:
         yield finding(

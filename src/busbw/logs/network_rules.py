@@ -95,14 +95,13 @@ def unreachable_finding(case: JobLogs, reports: Sequence[TroubleEvent]) -> Findi
     bridged = refused and any(_OF_A_BRIDGE.search(event.text) for event in failed)
     # NCCL's own connections come later.
     store = first.pattern.fix if first.pattern is not None and first.pattern.id == STORE else None
-    causes = differential_called(case, "unreachable")
     return finding(
         "LOG037",
-        evidence=f"{who}: no connection{to} could be made; {_interfaces(case)}the first: {first.text}"
-        + (f"; why, the likeliest first: {causes.words()}" if store is None else ""),
-        fix=store if store is not None else f"{_first_look(refused=refused, bridged=bridged)}; then: {causes.fix()}",
+        evidence=f"{who}: no connection{to} could be made; {_interfaces(case)}the first: {first.text}",
+        fix=store if store is not None else _first_look(refused=refused, bridged=bridged),
         place=case.place_of(first),
         confidence="possible" if refused else "likely",
+        causes=differential_called(case, "unreachable") if store is None else (),
     )
 
 

@@ -32,6 +32,16 @@ class FilePlace(Value, kw_only=True, frozen=True):
         return f"{self.file}:{self.line}" if self.column is None else f"{self.file}:{self.line}:{self.column}"
 
 
+class Cause(Value, kw_only=True, frozen=True):
+    """One of several things that may be why."""
+
+    words: str
+    # What speaks for it here; (): nothing does, and nothing against it.
+    shown: tuple[str, ...] = ()
+    # What tells it from the others, or mends it; None: it is ruled out.
+    test: str | None = None
+
+
 class Finding(Value, kw_only=True, frozen=True):
     """One thing a rule found. `code` is for ever and has a page in docs/findings."""
 
@@ -50,6 +60,8 @@ class Finding(Value, kw_only=True, frozen=True):
     # How sure, and what NCCL makes of it.
     confidence: Confidence | None = None
     effect: str | None = None
+    # Where it may have several causes, each; the likeliest by what is known here first.
+    causes: tuple[Cause, ...] = ()
 
     @property
     def is_serious(self) -> bool:

@@ -204,6 +204,15 @@ def report(
 ) -> Finding:
     """Return a finding of the rule `code`; `source` is given where it is known more exactly than by the rule."""
     found = finding(
-        code, evidence=evidence, fix=fix, point=None, place=at, look=None, confidence=confidence, effect=effect, **names
+        code,
+        evidence=evidence,
+        fix=fix,
+        point=None,
+        place=at,
+        look=None,
+        confidence=confidence,
+        effect=effect,
+        causes=(),
+        **names,
     )
     return found if source is None else structs.replace(found, source=source)

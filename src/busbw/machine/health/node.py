@@ -95,6 +95,7 @@ def fault(
         look=look,
         confidence=confidence,
         effect=rule(code).why,
+        causes=(),
         **names,
     )
 

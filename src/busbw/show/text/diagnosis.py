@@ -9,7 +9,7 @@ from rich.text import Text
 from busbw.base.text import listed, printable
 from busbw.base.units import format_size
 from busbw.model.finding import Diagnosis, Finding, LoggedChoice, LoggedFact, LoggedTraffic
-from busbw.show.lines import say_action
+from busbw.show.lines import say, say_action
 from busbw.show.text.terminal import console
 
 _COLOURS = {"note": "cyan", "warn": "yellow", "error": "red"}
@@ -158,5 +158,17 @@ def _finding(out: Console, finding: Finding) -> None:
                 out.print(Padding.indent(Text(words), 2))
             else:
                 out.print(Text(f"  {words}"), soft_wrap=True)
+    _causes(out, finding)
     if finding.fix:
         say_action(out, "fix", finding.fix)
+
+
+def _causes(out: Console, finding: Finding) -> None:
+    """Print what may be why, a line each, with what speaks for it and what tells it from the others."""
+    if finding.causes:
+        say(out, Text("why, the likeliest first:"), indent=2)
+    for number, cause in enumerate(finding.causes, 1):
+        shown = f" (in the log: {'; '.join(cause.shown)})" if cause.shown else ""
+        say(out, Text(printable(f"{number}. {cause.words}{shown}")), indent=4, hang=3)
+        if cause.test:
+            say_action(out, "test", cause.test, indent=7)
