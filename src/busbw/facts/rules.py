@@ -6,7 +6,7 @@ from importlib.resources import files
 import msgspec
 
 from busbw.base.value import Value
-from busbw.model.finding import Cause, Confidence, FilePlace, Finding, Severity
+from busbw.model.finding import Confidence, FilePlace, Finding, RankedCause, Severity
 
 
 class Rule(Value, frozen=True, kw_only=True):
@@ -53,7 +53,7 @@ def finding(
     look: str | None = None,
     confidence: Confidence | None = None,
     effect: str | None = None,
-    causes: tuple[Cause, ...] = (),
+    causes: tuple[RankedCause, ...] = (),
     **names: str | int,
 ) -> Finding:
     """Return a finding of the rule `code`; `names` fill the title, the others are the finding's own fields."""

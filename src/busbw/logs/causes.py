@@ -7,7 +7,7 @@ from busbw.facts.logs import LogCode, log_codes
 from busbw.logs.case import JobLogs, missing_ranks, words
 from busbw.logs.rank_rules import difference_findings, oddity_findings
 from busbw.logs.troubles import TroubleEvent
-from busbw.model.finding import Cause
+from busbw.model.finding import RankedCause
 
 _STATUS = {
     "1": "local length",
@@ -118,7 +118,7 @@ class DisagreementCause(NamedTuple):
 _RELAXED = "NCCL_IB_PCI_RELAXED_ORDERING"
 
 
-def disagreement_causes(case: JobLogs, event: TroubleEvent) -> tuple[Cause, ...]:
+def disagreement_causes(case: JobLogs, event: TroubleEvent) -> tuple[RankedCause, ...]:
     """Return every cause for which two ends disagree, the likeliest by what the log shows first; (): they do not."""
     if event.pattern is None or event.pattern.disagree is None:
         return ()
@@ -128,7 +128,7 @@ def disagreement_causes(case: JobLogs, event: TroubleEvent) -> tuple[Cause, ...]
         if event.pattern.disagree == "calls"
         else [_settings(case), _versions(case), _program(case, were_compared=False), _relaxed_ordering(case, event)]
     )
-    return tuple(Cause(words=each.words, test=each.fix) for each in sorted(weighed, key=lambda each: each.weight))
+    return tuple(RankedCause(words=each.words, test=each.fix) for each in sorted(weighed, key=lambda each: each.weight))
 
 
 def _is_whole(case: JobLogs) -> bool:

@@ -9,7 +9,7 @@ from busbw.logs.case import JobLogs
 from busbw.logs.causes import crash_library
 from busbw.logs.excerpts import Excerpt, lines_of
 from busbw.logs.troubles import TroubleEvent
-from busbw.model.finding import Cause
+from busbw.model.finding import RankedCause
 
 # Who reads more than this many causes tries none.
 _MOST_CAUSES = 5
@@ -22,7 +22,7 @@ _OWN_LIBRARIES = frozenset({"libnccl", "librccl"})
 _NUMBERS = re.compile(r"\d{1,6}", re.ASCII)
 
 
-def differential_of(case: JobLogs, event: TroubleEvent) -> tuple[Cause, ...]:
+def differential_of(case: JobLogs, event: TroubleEvent) -> tuple[RankedCause, ...]:
     """Return the causes that what a line tells may have, the likeliest first; (): the line names its cause itself."""
     if event.pattern is None:
         return ()
@@ -34,14 +34,14 @@ def differential_of(case: JobLogs, event: TroubleEvent) -> tuple[Cause, ...]:
     return ranked(case, outcome) if outcome is not None else ()
 
 
-def differential_called(case: JobLogs, name: str) -> tuple[Cause, ...]:
+def differential_called(case: JobLogs, name: str) -> tuple[RankedCause, ...]:
     """Return the causes of an outcome that no single line tells of. Raises KeyError for an unknown `name`."""
     return ranked(case, outcome_called(name))
 
 
-def ranked(case: JobLogs, outcome: Outcome) -> tuple[Cause, ...]:
+def ranked(case: JobLogs, outcome: Outcome) -> tuple[RankedCause, ...]:
     """Return the causes of an outcome: those with signs in the log first, those that it speaks against left out."""
-    found: list[tuple[int, Cause]] = []
+    found: list[tuple[int, RankedCause]] = []
     for cause in outcome.cause:
         shown = _shown(case, cause.signs)
         against = _shown(case, cause.against)
@@ -49,14 +49,14 @@ def ranked(case: JobLogs, outcome: Outcome) -> tuple[Cause, ...]:
         if (against and weight <= 0) or (cause.rare and not shown):
             continue
         texts = tuple(dict.fromkeys(text for _sign, text in shown))
-        found.append((weight, Cause(words=cause.words, shown=texts, test=cause.test)))
+        found.append((weight, RankedCause(words=cause.words, shown=texts, test=cause.test)))
     found.sort(key=lambda each: -each[0])
     return tuple(cause for _weight, cause in found[:_MOST_CAUSES]) if found else _whole(outcome.cause)
 
 
-def _whole(causes: tuple[PossibleCause, ...]) -> tuple[Cause, ...]:
+def _whole(causes: tuple[PossibleCause, ...]) -> tuple[RankedCause, ...]:
     """Return all that is not rare, where the log speaks against every cause."""
-    return tuple(Cause(words=each.words, test=each.test) for each in causes if not each.rare)[:_MOST_CAUSES]
+    return tuple(RankedCause(words=each.words, test=each.test) for each in causes if not each.rare)[:_MOST_CAUSES]
 
 
 def _shown(case: JobLogs, signs: Iterable[Sign]) -> list[tuple[Sign, str]]:

@@ -25,7 +25,7 @@ from busbw.logs.reasons import (
     what_would_tell,
 )
 from busbw.logs.troubles import TroubleEvent
-from busbw.model.finding import Cause, Finding
+from busbw.model.finding import Finding, RankedCause
 
 # Some come at every end of a job, when one rank closes before another.
 # PyTorch tries its store again and again while it starts.
@@ -243,7 +243,7 @@ def _waiting(case: JobLogs, timeouts: list[TroubleEvent]) -> Finding:
         "`py-spy dump --pid PID` on the rank that is behind; TORCH_NCCL_TRACE_BUFFER_SIZE=2000 keeps what each "
         "did; a rank with fewer steps, as with data that does not divide evenly, leaves the others waiting: count them"
     )
-    causes: tuple[Cause, ...] = ()
+    causes: tuple[RankedCause, ...] = ()
     if not behind and max(numbers) <= 1:
         causes = differential_called(case, "first-call-waits")
         behind = "; it is the first call of its group, so that nothing has come through yet"
@@ -276,7 +276,7 @@ def _unfinished(case: JobLogs) -> Iterator[Finding]:
         who = {member for process, seat in stuck for member in case.rank_index.of_seat(process, seat)}
         also = f"; of {words(missing)} nothing is in the log" if missing else ""
         fix = "look at the ranks that are missing; a firewall or a wrong NCCL_SOCKET_IFNAME keeps ranks apart"
-        causes: tuple[Cause, ...] = ()
+        causes: tuple[RankedCause, ...] = ()
         if not missing and case.ways:
             causes = differential_called(case, "first-call-waits")
             also = "; all have come, and were connecting"

@@ -32,7 +32,7 @@ class FilePlace(Value, kw_only=True, frozen=True):
         return f"{self.file}:{self.line}" if self.column is None else f"{self.file}:{self.line}:{self.column}"
 
 
-class Cause(Value, kw_only=True, frozen=True):
+class RankedCause(Value, kw_only=True, frozen=True):
     """One of several things that may be why."""
 
     words: str
@@ -61,7 +61,7 @@ class Finding(Value, kw_only=True, frozen=True):
     confidence: Confidence | None = None
     effect: str | None = None
     # Where it may have several causes, each; the likeliest by what is known here first.
-    causes: tuple[Cause, ...] = ()
+    causes: tuple[RankedCause, ...] = ()
 
     @property
     def is_serious(self) -> bool:
