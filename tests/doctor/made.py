@@ -76,7 +76,10 @@ class Job:
 
 def told(found: Finding) -> str:
     """Return all that a finding says of why, its causes numbered."""
-    causes = (f"({number}) {' '.join((each.words, *each.shown))}" for number, each in enumerate(found.causes, 1))
+    causes = (
+        f"({number}) {each.words}" + (f" [in the log: {', '.join(each.shown)}]" if each.shown else "")
+        for number, each in enumerate(found.causes, 1)
+    )
     return "; ".join((found.evidence, *causes))
 
 

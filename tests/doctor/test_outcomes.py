@@ -5,7 +5,7 @@ import pytest
 from busbw.facts.logs import log_patterns
 from busbw.logs.troubles import Troubles
 
-from .made import Job
+from .made import Job, to_do
 from .test_diagnosis import codes, read
 from .test_mpi_logs import only
 
@@ -300,5 +300,5 @@ def test_what_a_job_got_over_is_no_failure(line: str):
 
 
 def test_a_gpu_that_hip_does_not_see_is_looked_for_with_rocms_tools():
-    assert "/dev/kfd" in (only("n1: Test HIP failure common.cu:1129 'hipErrorInvalidDevice'\n", "LOG030").fix or "")
-    assert "nvidia-smi" in (only("n1: Test CUDA failure common.cu:1 'invalid device ordinal'\n", "LOG030").fix or "")
+    assert "/dev/kfd" in to_do(only("n1: Test HIP failure common.cu:1129 'hipErrorInvalidDevice'\n", "LOG030"))
+    assert "nvidia-smi" in to_do(only("n1: Test CUDA failure common.cu:1 'invalid device ordinal'\n", "LOG030"))

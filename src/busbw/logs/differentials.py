@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-from busbw.facts.differentials import Outcome, PossibleCause, Sign, outcome_called, outcome_of, sign_regex
-from busbw.logs.case import JobLogs
+from busbw.facts.differentials import FailureOutcome, Sign, outcome_called, outcome_of, sign_regex
+from busbw.logs.case import JobLogs, missing_ranks
 from busbw.logs.causes import crash_library
 from busbw.logs.excerpts import Excerpt, lines_of
 from busbw.logs.troubles import TroubleEvent
@@ -39,7 +39,7 @@ def differential_called(case: JobLogs, name: str) -> tuple[RankedCause, ...]:
     return ranked(case, outcome_called(name))
 
 
-def ranked(case: JobLogs, outcome: Outcome) -> tuple[RankedCause, ...]:
+def ranked(case: JobLogs, outcome: FailureOutcome) -> tuple[RankedCause, ...]:
     """Return the causes of an outcome: those with signs in the log first, those that it speaks against left out."""
     found: list[tuple[int, RankedCause]] = []
     for cause in outcome.cause:
@@ -50,13 +50,11 @@ def ranked(case: JobLogs, outcome: Outcome) -> tuple[RankedCause, ...]:
             continue
         texts = tuple(dict.fromkeys(text for _sign, text in shown))
         found.append((weight, RankedCause(words=cause.words, shown=texts, test=cause.test)))
+    if not found:
+        # The log speaks against every cause that is known: none of them is left out.
+        found = [(0, RankedCause(words=each.words, test=each.test)) for each in outcome.cause if not each.rare]
     found.sort(key=lambda each: -each[0])
-    return tuple(cause for _weight, cause in found[:_MOST_CAUSES]) if found else _whole(outcome.cause)
-
-
-def _whole(causes: tuple[PossibleCause, ...]) -> tuple[RankedCause, ...]:
-    """Return all that is not rare, where the log speaks against every cause."""
-    return tuple(RankedCause(words=each.words, test=each.test) for each in causes if not each.rare)[:_MOST_CAUSES]
+    return tuple(cause for _weight, cause in found[:_MOST_CAUSES])
 
 
 def _shown(case: JobLogs, signs: Iterable[Sign]) -> list[tuple[Sign, str]]:
@@ -100,12 +98,14 @@ def _circumstances(case: JobLogs, sign: Sign) -> Iterable[str | None]:
         ]
         yield f"NCCL {fitting[0]}" if fitting else None
     if sign.several_nodes is not None:
-        known = case.nodes is not None or bool(case.hosts)
-        yield (
-            ("several nodes" if case.spans_nodes else "one node")
-            if known and case.spans_nodes == sign.several_nodes
-            else None
-        )
+        shown = "several nodes" if case.spans_nodes else "one node" if _is_one_node(case) else None
+        yield shown if shown == ("several nodes" if sign.several_nodes else "one node") else None
+
+
+def _is_one_node(case: JobLogs) -> bool:
+    """Whether NCCL says so, or every rank logged on one host; a piece of a log may be of one host of many."""
+    every = case.rank_index.ranks is not None and not missing_ranks(case)
+    return case.nodes == 1 or (every and len(case.hosts) == 1)
 
 
 def _number(version: str) -> tuple[int, ...]:

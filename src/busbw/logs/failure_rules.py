@@ -95,7 +95,7 @@ def _first(case: JobLogs, first: FirstError, code: str) -> Finding:
         words_on.append(f"others with a cause of their own: {_names(case, own)}")
     if behind:
         words_on.append(f"{words(behind)} only followed")
-    causes = disagreement_causes(case, event) or differential_of(case, event)
+    causes = differential_of(case, event) or disagreement_causes(case, event)
     if event.pattern is not None and event.pattern.id == "driver-too-old":
         words_on += versions_of_cuda(case)
     beside, look_beside = _beside(case, event)
