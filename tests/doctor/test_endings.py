@@ -307,3 +307,19 @@ def test_what_a_framework_repeats_of_a_rank_is_no_cause_of_its_own():
     )
 
     assert "others with a cause" not in evidence(read(job.text(*lines)), "LOG030")
+
+
+WAITED = (
+    "[rank{rank}]:[E ProcessGroupNCCL.cpp:563] [Rank {rank}] Watchdog caught collective operation timeout: "
+    "WorkNCCL(SeqNum=7, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600029 milliseconds"
+)
+THROWN = "terminate called after throwing an instance of 'std::runtime_error'"
+EXCEPTION = "ValueError: batch 7 has no rows"
+
+
+@pytest.mark.parametrize("line", [THROWN, EXCEPTION])
+def test_what_a_program_throws_after_waiting_in_vain_is_no_cause_and_before_it_is(line: str):
+    waited = "\n".join(WAITED.format(rank=rank) for rank in (1, 3))
+
+    assert codes(read(f"{waited}\n{line}\n")) == {"LOG032"}
+    assert "LOG030" in codes(read(f"{line}\n{waited}\n"))

@@ -46,6 +46,7 @@ def first_error(case: JobLogs) -> FirstError | None:
     network_only = all(event.pattern is not None and event.pattern.id in _TRANSFERS for event in others)
     chosen = _named(deaths) if deaths and network_only else others
     if not chosen and _has_ended(case):
+        found = _before_timeouts(case, found)
         chosen = [event for event in found if event.pattern is None or not event.pattern.vague] or found
     return _earliest(_without_vague(chosen)) if chosen else None
 
@@ -62,6 +63,15 @@ def _has_ended(case: JobLogs) -> bool:
         or (event.pattern is not None and event.pattern.last_resort and not case.is_set_up and _is_at_end(case, event))
         for event in case.events
     )
+
+
+def _before_timeouts(case: JobLogs, events: list[TroubleEvent]) -> list[TroubleEvent]:
+    """Return events without those of a log in which somebody had given up waiting before: that ends the program."""
+    given_up: dict[int, int] = {}
+    for event in case.events:
+        if event.role == "timeout":
+            given_up[event.source] = min(event.line, given_up.get(event.source, event.line))
+    return [event for event in events if event.line < given_up.get(event.source, event.line + 1)]
 
 
 def _is_at_end(case: JobLogs, event: TroubleEvent) -> bool:
