@@ -302,3 +302,12 @@ def test_what_a_job_got_over_is_no_failure(line: str):
 def test_a_gpu_that_hip_does_not_see_is_looked_for_with_rocms_tools():
     assert "/dev/kfd" in to_do(only("n1: Test HIP failure common.cu:1129 'hipErrorInvalidDevice'\n", "LOG030"))
     assert "nvidia-smi" in to_do(only("n1: Test CUDA failure common.cu:1 'invalid device ordinal'\n", "LOG030"))
+
+
+def test_a_line_that_lacks_what_others_of_its_kind_say_has_no_mark_in_its_place():
+    text = "It looks like MPI_INIT failed for some reason;\n  PML add procs failed\n"
+
+    assert not only(text, "LOG030").title.endswith("?")
+    assert only(text + '  --> Returned "Unreachable" (-12) instead of "Success" (0)\n', "LOG030").title.endswith(
+        "ranks"
+    )

@@ -14,6 +14,7 @@ _MOST_SHAPES = 2**16
 _LONGEST_TEXT = 400
 _LONGEST_KIND = 60
 # HIP says it of itself where no line of RCCL does.
+_UNSAID = "?"
 _OF_AMD = re.compile(r"\bhip[A-Z]\w|\bHIP\b", re.ASCII)
 # Warnings that nobody knows, told apart by their words.
 _VARIES = re.compile(r"(?<=nccl-)\w+|\b(?=[0-9a-f]*\d)(?:0x)?[0-9a-f]+\b|\d+")
@@ -55,7 +56,8 @@ class TroubleEvent:
             return self.text
         code = self.code
         words = self._words()
-        what = (self.pattern.what if code is None else code.what).format_map(words)
+        # A line may lack what others of its kind say behind a colon.
+        what = (self.pattern.what if code is None else code.what).format_map(words).removesuffix(f": {_UNSAID}")
         return f"{what}, while {self.stage.what}" if self.stage is not None else what
 
     @property
@@ -88,8 +90,8 @@ class TroubleEvent:
         return other or self.pattern.fix.format_map(self._words())
 
     def _words(self) -> Mapping[str, str]:
-        number = next((self.groups[of] for of in ("signal", "xid", "errno") if of in self.groups), "?")
-        return defaultdict(lambda: "?", {"number": number, **self.groups})
+        number = next((self.groups[of] for of in ("signal", "xid", "errno") if of in self.groups), _UNSAID)
+        return defaultdict(lambda: _UNSAID, {"number": number, **self.groups})
 
     @property
     def role(self) -> str:
