@@ -171,4 +171,4 @@ def _causes(out: Console, finding: Finding) -> None:
         shown = f" (in the log: {'; '.join(cause.shown)})" if cause.shown else ""
         say(out, Text(printable(f"{number}. {cause.words}{shown}")), indent=4, hang=3)
         if cause.test:
-            say_action(out, "test", cause.test, indent=7)
+            say_action(out, "try", cause.test, indent=7)
