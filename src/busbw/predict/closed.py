@@ -95,9 +95,10 @@ def predicted(
     protocol: Protocol | None = None,
     constants: PredictorConstants | None = None,
 ) -> tuple[PredictedCall, ...]:
-    """Return what a call takes by each way that can be predicted: those in family first, of each the fastest.
+    """Return what a call takes by each way that can be predicted, the one that is expected first.
 
-    Where hops are most of it, the fastest of all is first. None: each way has the protocol that takes least.
+    That is the fastest in family, unless another takes less though it reached no more of what limits it than that one
+    does. None: each way has the protocol that takes least.
 
     Raises InputError for sizes and algorithms that cannot be, CannotTellError where no data applies.
     """
@@ -117,13 +118,16 @@ def predicted(
             reasons.append(str(error))
     if not calls:
         raise CannotTellError("; ".join(dict.fromkeys(reasons)))
-    by_kinship = not _is_by_latency(calls)
+    taken = [call for call in calls if not _is_passed_over(machine, nodes, collective, call)]
+    familiar = min(
+        (call for call in taken if call.kinship == "in family"), key=lambda call: call.time_s, default=None
+    )
     return tuple(
         sorted(
             calls,
             key=lambda call: (
-                _is_passed_over(machine, nodes, collective, call),
-                by_kinship and call.kinship != "in family",
+                call not in taken,
+                familiar is not None and _is_doubted(call, familiar),
                 # Equal but for rounding: with a switch that adds, the tree that uses it.
                 float(f"{call.time_s:.6g}"),
                 call.algorithm != "nvlstree",
@@ -138,13 +142,20 @@ def _check_protocol(call: PredictedCall, fastest: PredictedCall, protocol: Proto
         raise CannotTellError(f"nobody has published {protocol} at sizes where another protocol takes less time")
 
 
-def _is_by_latency(calls: list[PredictedCall]) -> bool:
-    """Return whether hops are most of what the fastest way in family takes.
+def _is_doubted(call: PredictedCall, familiar: PredictedCall) -> bool:
+    """Return whether a way is not in family, and takes less than one that is only by what it reaches of a link.
 
-    Kinship is of the share of a link that is reached: of such a call it says nothing, and NCCL takes the fastest way.
+    Kinship is of that share: of hops, and of how many bytes a way sends, it says nothing. So it does not count where
+    hops are most of the one in family, nor where the other takes less by more than hops are usually off, with no larger
+    share than that one has.
     """
-    fastest = min((call for call in calls if call.kinship == "in family"), key=lambda call: call.time_s, default=None)
-    return fastest is not None and 2 * fastest.latency_s > fastest.time_s
+    if call.kinship == "in family" or 2 * familiar.latency_s > familiar.time_s:
+        return False
+    if call.share is None or familiar.share is None:
+        return True
+    bytes_s = call.wire_s + call.flags_s
+    alike_s = call.time_s + bytes_s * max(0.0, call.share / familiar.share - 1)
+    return alike_s * math.exp(_USUAL_HOPS) >= familiar.time_s
 
 
 def _is_passed_over(machine: MachineClass, nodes: int, collective: str, call: PredictedCall) -> bool:
