@@ -253,7 +253,9 @@ def test_a_call_of_mostly_hops_goes_the_fastest_way_and_a_large_one_a_measured_w
     assert (large[0].algorithm, large[0].kinship) == ("ring", "in family")
 
 
-@pytest.mark.parametrize(("name", "nodes"), [("aws-p5", 16), ("aws-p5", 64), ("aws-p6-b200", 128), ("aws-p6-b200", 512)])
+@pytest.mark.parametrize(
+    ("name", "nodes"), [("aws-p5", 16), ("aws-p5", 64), ("aws-p6-b200", 128), ("aws-p6-b200", 512)]
+)
 def test_where_a_measured_way_takes_over_the_time_of_twice_the_size_does_not_jump(name: str, nodes: int) -> None:
     """A ring over 64 nodes takes 2.6 times as long for 2 GiB as a tree for 1 GiB, though a ring was measured there."""
     sizes = [2**power for power in range(23, 36)]

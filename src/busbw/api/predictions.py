@@ -13,7 +13,7 @@ from busbw.base.errors import InputError
 from busbw.base.text import counted
 from busbw.base.units import format_rate, format_size, format_time
 from busbw.facts.nccl_model import nccl_constants, newest_release
-from busbw.facts.platforms import all_platforms
+from busbw.facts.platforms import all_platforms, platforms_called_in
 from busbw.facts.predictor import predictor_constants
 from busbw.judge.explaining.known_machine import KnownMachine
 from busbw.limits.algorithms import algorithm_name
@@ -206,7 +206,7 @@ def _nodes_of(asked: PredictRequest) -> tuple[Platform, MachineClass]:
             hint="one of --platform ID, --host HOST.tar and --machine 'gpu=H200, gpus=8, ...'",
         )
     if asked.machine is not None:
-        return described_machine(asked.machine, all_platforms(()))
+        return described_machine(asked.machine, all_platforms(()), platforms_called_in(asked.machine))
     if asked.host is not None:
         hardware = hardware_of_file(asked.host)
         rates = rates_of_host(asked.host, hardware, asked.gpus)

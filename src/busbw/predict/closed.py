@@ -119,9 +119,7 @@ def predicted(
     if not calls:
         raise CannotTellError("; ".join(dict.fromkeys(reasons)))
     taken = [call for call in calls if not _is_passed_over(machine, nodes, collective, call)]
-    familiar = min(
-        (call for call in taken if call.kinship == "in family"), key=lambda call: call.time_s, default=None
-    )
+    familiar = min((call for call in taken if call.kinship == "in family"), key=lambda call: call.time_s, default=None)
     return tuple(
         sorted(
             calls,
