@@ -51,7 +51,7 @@ def calibration(path: Path, asked: CalibratedMachine, cells: AskedCells) -> Cali
     """
     where = str(path)
     if path.suffix == _TABLE:
-        raw = read_bounded(path, most_bytes=CELLS_BYTES, kind="a table of cells")
+        raw = read_bounded(path, most_bytes=CELLS_BYTES, kind="table of cells")
         table = read_cells(raw, where, table_machine, table_words)
         found = calibration_of(table.groups, asked.machine, cells, where)
         return replace(found, words=(*found.words, *table.left_out)) if table.left_out else found

@@ -61,10 +61,10 @@ def stated_start(graph: Path | None, log: Path | None, stated: tuple[str, ...]) 
             "more than one of --graph, --log and --channels", where="--graph", hint="one of them says what the graph is"
         )
     if graph is not None:
-        content = read_bounded(graph, most_bytes=MOST_BYTES, kind="a graph file of NCCL")
+        content = read_bounded(graph, most_bytes=MOST_BYTES, kind="graph file of NCCL")
         return ChoiceStart(graphs=graphs_of_file(content, str(graph)))
     if log is not None:
-        text = read_bounded(log, most_bytes=_LOG_BYTES, kind="a log of NCCL").decode("utf-8", "replace")
+        text = read_bounded(log, most_bytes=_LOG_BYTES, kind="log of NCCL").decode("utf-8", "replace")
         logged = graphs_of_log(text, str(log))
         return ChoiceStart(graphs=logged.graphs, channels=logged.channels, nvls_channels=logged.nvls_channels)
     return ChoiceStart(graphs=graphs_as_stated(stated)) if stated else None
