@@ -215,6 +215,9 @@ def test_what_sharp_would_give_cannot_be_told(tmp_path: Path) -> None:
     ("arguments", "code", "words"),
     [
         ((), 2, "no collective is named"),
+        (("alltoall_2dh", "--platform", "aws-p5", "--nodes", "2"), 4, "the two-level alltoall is no part of NCCL"),
+        (("bandwidth", "--platform", "aws-p5", "--nodes", "2"), 4, "no published table of bandwidth"),
+        (("allreduce", "--platform", "aws-p5"), 2, "no bound is known for the collective 'allreduce'"),
         (("all_reduce",), 2, "neither a platform, a machine nor a host is named"),
         (("all_reduce", "--platform", "nonsense"), 2, "nonsense"),
         (("all_reduce", "--platform", "aws-p5", "--nodes", "0"), 2, "0 nodes"),

@@ -67,11 +67,12 @@ def bounds_of(machine: MachineClass, nodes: int, collective: str, algorithm: str
 
     Raises InputError for what cannot be, CannotTellError for a collective without a closed form.
     """
+    if machine.rates.gpus and collective in COLLECTIVES and collective not in _COLLECTIVES:
+        is_two_level = collective == "alltoall_2dh"
+        raise CannotTellError(_TWO_LEVEL if is_two_level else f"no published table of {collective} gives constants")
     limit = ceiling(machine.rates, nodes=nodes, collective=collective, algorithm=algorithm)
     if not machine.rates.gpus:
         raise CannotTellError("the constants are of GPUs, and these nodes have none")
-    if collective not in _COLLECTIVES:
-        raise CannotTellError(f"no published table of {collective} gives constants")
     groups = groups_of(machine, nodes)
     if groups > 1 and groups < nodes:
         raise CannotTellError("between racks nothing is settled: two racks of GB200 reached 810 GB/s, and twenty 406")
