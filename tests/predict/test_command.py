@@ -299,6 +299,34 @@ def test_a_way_that_would_take_less_and_was_not_measured_there_is_named(tmp_path
     assert any(note.startswith("ring would take less in 1 row (") for note in found["notes"])
 
 
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (("--graph", "GRAPH"), "is of 4 GPUs a node, and asked are 8"),
+        (("--gpus", "4", "--nodes", "1,2", "--graph", "GRAPH"), "is of one node, whose channels end in it, and asked"),
+        (("--gpus", "4", "--nodes", "2", "--graph", "between.xml"), ""),
+        (("--gpus", "4", "--graph", "between.xml"), "is of several nodes, and asked is 1 node"),
+        (("--nodes", "2", "--log", "between.log"), ""),
+        (("--nodes", "2", "--gpus", "4", "--log", "between.log"), "is of 8 GPUs a node, and asked are 4"),
+        (("--nodes", "2", "--channels", "ring=8x0/48"), "channels of 0 GB/s"),
+    ],
+)
+def test_a_graph_of_other_nodes_than_those_that_are_asked_about_is_refused(
+    asked: tuple[str, ...], words: str, tmp_path: Path
+) -> None:
+    graph = HERE / "samples" / "four-h200-graph.xml"
+    text = graph.read_text().replace("<channel>", '<channel><net dev="0"/>')
+    (tmp_path / "between.xml").write_text(text)
+    said = "h:1:2 [0] NCCL INFO comm 0x5 rank 0 nRanks 16 nNodes 2 localRanks 8 localRank 0 MNNVL 0\n"
+    (tmp_path / "between.log").write_text(said + (HERE / "samples" / "four-h200-2.28.9.log").read_text())
+    arguments = [str(graph) if each == "GRAPH" else each for each in asked]
+    done = warm_busbw(
+        "predict", "all_reduce", "--platform", "azure-nd-h200-v5", "--size", "1M", *arguments, cwd=tmp_path
+    )
+    assert done.returncode == (2 if words else 0)
+    assert words in done.stderr
+
+
 def test_csv_says_why_a_change_cannot_be_told(tmp_path: Path) -> None:
     done = warm_busbw("predict", *AZURE, "--what-if", "sharp=on", "--csv", cwd=tmp_path)
     (row,) = csv.DictReader(io.StringIO(done.stdout))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from busbw.api.machine import rates_of_host
 from busbw.api.predicting.calibrations import CELLS_BYTES, CalibratedMachine, calibration, table_machine, table_words
-from busbw.api.predicting.choices import FASTEST, ChoiceStart, Chooser, MapSearch, other_ways, stated_start
+from busbw.api.predicting.choices import FASTEST, ChoiceStart, Chooser, MapSearch, check_start, other_ways, stated_start
 from busbw.base.errors import InputError
 from busbw.base.text import counted
 from busbw.base.units import format_rate, format_size, format_time
@@ -93,6 +93,7 @@ def predict(asked: PredictRequest) -> Prediction:
     nccl_constants(release)
     wanted = algorithm_name(asked.algorithm) if asked.algorithm is not None else None
     stated = stated_start(asked.graph, asked.log, asked.stated)
+    check_start(stated, machine.rates.gpus, asked.nodes)
     calibration = _calibration(asked, found, machine, wanted)
     changes = changes_of(asked.what_if)
     if asked.tier == "closed" and changes is not None and changes.takes_schedules:
