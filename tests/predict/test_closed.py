@@ -265,6 +265,16 @@ def test_where_a_measured_way_takes_over_the_time_of_twice_the_size_does_not_jum
     assert all(before.time_s < after.time_s < 2.5 * before.time_s for before, after in pairwise(calls))
 
 
+@pytest.mark.parametrize("nodes", [2, 9, 17])
+def test_within_a_rack_a_larger_call_takes_longer_whichever_way_is_told(nodes: int) -> None:
+    sizes = [2**power for power in range(10, 35)]
+    calls = [
+        predicted(machine("gb200-nvl72"), nodes=nodes, collective="all_gather", size_bytes=size)[0] for size in sizes
+    ]
+    assert {call.algorithm for call in calls} == {"nvls", "ring"}
+    assert all(before.time_s < after.time_s < 3.1 * before.time_s for before, after in pairwise(calls))
+
+
 def test_a_tree_of_blackwell_is_held_by_its_channels_and_one_of_hopper_is_not() -> None:
     """GB/s of 32 GiB in tests/scaling/samples/together-b200.csv, which no constant is fitted to."""
     for nodes, measured in ((2, 339), (4, 192), (16, 196), (64, 196)):

@@ -126,7 +126,7 @@ def predicted(
             calls,
             key=lambda call: (
                 call not in taken,
-                familiar is not None and _is_doubted(call, familiar),
+                familiar is not None and _is_doubted(call, familiar, network=groups_of(machine, nodes) > 1),
                 # Equal but for rounding: with a switch that adds, the tree that uses it.
                 float(f"{call.time_s:.6g}"),
                 call.algorithm != "nvlstree",
@@ -141,12 +141,12 @@ def _check_protocol(call: PredictedCall, fastest: PredictedCall, protocol: Proto
         raise CannotTellError(f"nobody has published {protocol} at sizes where another protocol takes less time")
 
 
-def _is_doubted(call: PredictedCall, familiar: PredictedCall) -> bool:
+def _is_doubted(call: PredictedCall, familiar: PredictedCall, *, network: bool) -> bool:
     """Return whether a way is not in family, and takes less than one that is only by what it reaches of a link.
 
     Kinship is of that share: of hops, and of how many bytes a way sends, it says nothing. So it does not count where
-    hops are most of the one in family, nor where the other takes less by more than hops are usually off, with no larger
-    share than that one has.
+    hops are most of the one in family, nor where the other takes less with no larger share than that one has: over a
+    network by more than its hops are usually off.
     """
     if call.kinship == "in family" or 2 * familiar.latency_s > familiar.time_s:
         return False
@@ -154,7 +154,7 @@ def _is_doubted(call: PredictedCall, familiar: PredictedCall) -> bool:
         return True
     bytes_s = call.wire_s + call.flags_s
     alike_s = call.time_s + bytes_s * max(0.0, call.share / familiar.share - 1)
-    return alike_s * math.exp(_USUAL_HOPS) >= familiar.time_s
+    return alike_s * math.exp(_USUAL_HOPS if network else 0.0) >= familiar.time_s
 
 
 def _is_passed_over(machine: MachineClass, nodes: int, collective: str, call: PredictedCall) -> bool:

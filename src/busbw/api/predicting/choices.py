@@ -43,8 +43,8 @@ _CPUS: dict[str, Literal["amd", "arm", "power"]] = {"amd": "amd", "nvidia": "arm
 _NOTABLY = 1.02
 _SENDS_WAY = "NCCL has one way to send and receive, a peer's part over channels of its own"
 FASTEST = (
-    "the fastest that was measured on such machines; where none was, latency is most of the time, or another takes a "
-    "fifth less at the same share of line rate, the fastest of all"
+    "the fastest that was measured on such machines; where none was, latency is most of the time, or another takes "
+    "clearly less at the same share of line rate, the fastest of all"
 )
 
 
