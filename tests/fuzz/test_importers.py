@@ -11,7 +11,7 @@ from busbw.formats.registry import FORMATS
 from .seeds import WORDS, with_other_words
 
 # Of each sample, as many as take some seconds together; `make fuzz` is for more.
-TIMES = 100
+TIMES = 60
 
 
 def test_another_word_in_a_sample_is_read_or_told() -> None:
