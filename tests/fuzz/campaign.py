@@ -92,7 +92,7 @@ def guide(name: str, seconds: float) -> NoReturn:
 def unguided(name: str, seconds: float) -> bool:
     """Fuzz one harness with randomly damaged seeds. Return whether nothing was found."""
     from tests.fuzz.harnesses import HARNESSES, feed, seeds_of
-    from tests.fuzz.seeds import FRAGMENTS
+    from tests.fuzz.seeds import FRAGMENTS, with_other_words
 
     print(f"{name}: {seconds:g} s unguided", file=sys.stderr, flush=True)
     folder = folder_of(name)
@@ -102,6 +102,7 @@ def unguided(name: str, seconds: float) -> bool:
     end_s = time.monotonic() + seconds
     while time.monotonic() < end_s:
         data = chance.choice(valid)
+        data = with_other_words(data, chance) if chance.randrange(2) else data
         for _ in range(chance.randrange(6)):
             start = chance.randint(0, len(data))
             piece = chance.choice((chance.choice(FRAGMENTS), chance.randbytes(chance.randrange(9)), data[-start:]))

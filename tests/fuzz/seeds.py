@@ -1,6 +1,8 @@
 """Valid inputs to start from: a document of any type made from its own description, and texts as hosts print them."""
 
 import json
+import random
+import re
 from functools import cache
 from typing import Any
 
@@ -52,6 +54,27 @@ FRAGMENTS = (
     b"9" * 5000, b"[" * 3000, b'{"a":' * 3000, b'"\\ud800"', b"{}", b"[]", b'""', b" ", b"\t", b"kB", b":", b",", b"-",
     "٣".encode(), b"0x1", b"=", b"cpu ", b"0::", b"Version: ",
 )  # fmt: skip
+
+# What stands where a number or a name is expected: versions, digits of other scripts, numbers of other notations, and
+# what programs print for nothing.
+WORDS = (
+    "", "x", "2019 Update 1", "1,234", "\u0661\u0662", "\u00b2", "1_000", "nan", "inf", "9" * 30, "9" * 400, "0x10",
+    "N/A", "-5", "1e999", "1e-400", "7" * 5000, "1.", ".5", "--", "*", "0", "-0", "1/2", "3:4:5", "[]", "{}", "%s",
+    "a b c",
+)  # fmt: skip
+_WORD = re.compile(rb"[^\s,:|=\[\]{}()\"/;]+")
+
+
+def with_other_words(data: bytes, chance: random.Random) -> bytes:
+    """Return data with one word of every fifth line or so replaced, mostly one that has a digit."""
+    lines = data.split(b"\n")
+    for number, line in enumerate(lines):
+        words = [*_WORD.finditer(line)] if chance.random() < 0.2 else []
+        if words:
+            numbers = [word for word in words if any(map(str.isdigit, word[0].decode("ascii", "replace")))]
+            word = chance.choice(numbers if numbers and chance.random() < 0.8 else words)
+            lines[number] = line[: word.start()] + chance.choice(WORDS).encode() + line[word.end() :]
+    return b"\n".join(lines)
 
 
 def sample(kind: object) -> object:

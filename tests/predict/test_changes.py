@@ -67,12 +67,23 @@ def test_a_calibrated_prediction_keeps_its_ratio() -> None:
     [
         "", "nic", "nic=", "nic=0G", "nic=800", "nic=\u0668G", "nics=0", "nics=1.5", "nics=999999999", "nvls=on",
         "oversubscription=0.5", "oversubscription=nan", "nic=800G,nic=400G", "slow=1", "nics=007e9",
-        "sharp=off", "sharp=",
+        "sharp=off", "sharp=", "nic=800GB/s", "nic=1601G", "nics=65", "oversubscription=65", "Nic=800G,nic=400G",
     ],
 )  # fmt: skip
 def test_other_changes_are_refused(text: str) -> None:
     with pytest.raises(InputError):
         changes_of((text,))
+
+
+def test_changes_are_read_in_the_units_that_people_write_and_a_refusal_says_the_range() -> None:
+    for text in ("nic=800G", " NIC = 800 Gb/s ", "nic=800Gbps", "nic=800GbE", "nic=800.0g"):
+        changes = changes_of((text,))
+        assert changes is not None
+        assert changes.nic_Bps == 100e9
+    with pytest.raises(InputError, match="hint: nic=1G to nic=1600G"):
+        changes_of(("nic=99999G",))
+    with pytest.raises(InputError, match="hint: nics=1 to nics=64"):
+        changes_of(("nics=100000",))
 
 
 def test_what_sharp_gives_is_told_by_no_document() -> None:

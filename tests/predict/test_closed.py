@@ -4,6 +4,7 @@ import math
 import random
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -250,6 +251,28 @@ def test_a_call_of_mostly_hops_goes_the_fastest_way_and_a_large_one_a_measured_w
     assert small[0].time_s == min(call.time_s for call in small)
     assert small[0].kinship == "across"
     assert (large[0].algorithm, large[0].kinship) == ("ring", "in family")
+
+
+@pytest.mark.parametrize(
+    ("name", "nodes"), [("aws-p5", 16), ("aws-p5", 64), ("aws-p6-b200", 128), ("aws-p6-b200", 512)]
+)
+def test_where_a_measured_way_takes_over_the_time_of_twice_the_size_does_not_jump(name: str, nodes: int) -> None:
+    """A ring over 64 nodes takes 2.6 times as long for 2 GiB as a tree for 1 GiB, though a ring was measured there."""
+    sizes = [2**power for power in range(23, 36)]
+    calls = [predicted(machine(name), nodes=nodes, collective="all_reduce", size_bytes=size)[0] for size in sizes]
+    assert {call.algorithm for call in calls} == {"nvlstree", "ring"}
+    assert calls[-1].kinship == "in family"
+    assert all(before.time_s < after.time_s < 2.5 * before.time_s for before, after in pairwise(calls))
+
+
+@pytest.mark.parametrize("nodes", [2, 9, 17])
+def test_within_a_rack_a_larger_call_takes_longer_whichever_way_is_told(nodes: int) -> None:
+    sizes = [2**power for power in range(10, 35)]
+    calls = [
+        predicted(machine("gb200-nvl72"), nodes=nodes, collective="all_gather", size_bytes=size)[0] for size in sizes
+    ]
+    assert {call.algorithm for call in calls} == {"nvls", "ring"}
+    assert all(before.time_s < after.time_s < 3.1 * before.time_s for before, after in pairwise(calls))
 
 
 def test_a_tree_of_blackwell_is_held_by_its_channels_and_one_of_hopper_is_not() -> None:

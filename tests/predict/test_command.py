@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from tests.warm import warm_busbw
 
+from busbw.base.errors import InputError
+from busbw.facts.nccl_model import release_of
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 AZURE = ("all_reduce", "--platform", "azure-nd-h100-v5", "--nodes", "4", "--size", "1G")
@@ -40,6 +43,34 @@ def test_csv_has_a_row_a_size_and_number_of_nodes(tmp_path: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(warm_busbw(*asked, cwd=tmp_path).stdout)))
     assert [row["nodes"] for row in rows] == ["4", "16", "64"]
     assert all(float(row["low_GBps"]) < float(row["busbw_GBps"]) < float(row["high_GBps"]) for row in rows)
+
+
+def test_csv_has_what_steps_make_of_a_call_or_why_they_cannot(tmp_path: Path) -> None:
+    asked = ("predict", "all_reduce", "--platform", "azure-nd-h100-v5", "--nodes", "1,4", "--size", "1G", "--csv")
+    alone, four = csv.DictReader(io.StringIO(warm_busbw(*asked, "--tier", "steps", cwd=tmp_path).stdout))
+    assert (alone["tier"], alone["tier_time_s"], four["tier"], four["cannot_tier"]) == ("steps", "", "steps", "")
+    assert "no schedule of nvls" in alone["cannot_tier"]
+    assert float(four["tier_time_s"]) == pytest.approx(float(four["time_s"]), rel=0.2)
+    (plain, _) = csv.DictReader(io.StringIO(warm_busbw(*asked, cwd=tmp_path).stdout))
+    assert (plain["tier"], plain["cannot_tier"]) == ("", "")
+
+
+def test_an_interval_that_says_next_to_nothing_is_called_so(tmp_path: Path) -> None:
+    words = "spans more than a factor of 100"
+    asked = ("predict", "all_reduce", "--platform", "azure-nd-h100-v5", "--nodes")
+    assert words in warm_busbw(*asked, "1344", "--size", "1M", cwd=tmp_path).stdout
+    assert words not in warm_busbw(*asked, "32", "--size", "1M", cwd=tmp_path).stdout
+
+
+@pytest.mark.parametrize("release", ["2.26.5", "v2.26.5-1", "2.26.5+cuda12.4", "NCCL version 2.26.5+cuda12.4"])
+def test_a_release_is_read_as_tags_and_logs_have_it(release: str) -> None:
+    assert release_of(release) == "2.26.5"
+
+
+@pytest.mark.parametrize("release", ["", "x", "2", "2.26.5.1", "2.26.5 ", "\u0662.26.5", "2.9999.1", "v"])
+def test_what_is_no_release_is_refused(release: str) -> None:
+    with pytest.raises(InputError, match="is no release of NCCL"):
+        release_of(release)
 
 
 def test_of_a_node_whose_topology_is_known_nccls_choice_is_taken(tmp_path: Path) -> None:
@@ -184,6 +215,9 @@ def test_what_sharp_would_give_cannot_be_told(tmp_path: Path) -> None:
     ("arguments", "code", "words"),
     [
         ((), 2, "no collective is named"),
+        (("alltoall_2dh", "--platform", "aws-p5", "--nodes", "2"), 4, "the two-level alltoall is no part of NCCL"),
+        (("bandwidth", "--platform", "aws-p5", "--nodes", "2"), 4, "no published table of bandwidth"),
+        (("allreduce", "--platform", "aws-p5"), 2, "no bound is known for the collective 'allreduce'"),
         (("all_reduce",), 2, "neither a platform, a machine nor a host is named"),
         (("all_reduce", "--platform", "nonsense"), 2, "nonsense"),
         (("all_reduce", "--platform", "aws-p5", "--nodes", "0"), 2, "0 nodes"),
@@ -257,12 +291,40 @@ def test_an_option_that_would_do_nothing_is_refused(asked: tuple[str, ...], word
 
 
 def test_a_way_that_would_take_less_and_was_not_measured_there_is_named(tmp_path: Path) -> None:
-    asked = ("predict", "all_gather", "--platform", "aws-p6e-gb200x36", "--nodes", "4", "--size", "4M", "--json")
+    asked = ("predict", "all_gather", "--platform", "aws-p6e-gb200x36", "--nodes", "4", "--size", "1G", "--json")
     found = json.loads(warm_busbw(*asked, cwd=tmp_path).stdout)
     (row,) = found["rows"]
     assert [row["expected"]["algorithm"], row["others"][0]["algorithm"]] == ["nvls", "ring"]
     assert row["others"][0]["time_s"] < row["expected"]["time_s"]
     assert any(note.startswith("ring would take less in 1 row (") for note in found["notes"])
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (("--graph", "GRAPH"), "is of 4 GPUs a node, and asked are 8"),
+        (("--gpus", "4", "--nodes", "1,2", "--graph", "GRAPH"), "is of one node, whose channels end in it, and asked"),
+        (("--gpus", "4", "--nodes", "2", "--graph", "between.xml"), ""),
+        (("--gpus", "4", "--graph", "between.xml"), "is of several nodes, and asked is 1 node"),
+        (("--nodes", "2", "--log", "between.log"), ""),
+        (("--nodes", "2", "--gpus", "4", "--log", "between.log"), "is of 8 GPUs a node, and asked are 4"),
+        (("--nodes", "2", "--channels", "ring=8x0/48"), "channels of 0 GB/s"),
+    ],
+)
+def test_a_graph_of_other_nodes_than_those_that_are_asked_about_is_refused(
+    asked: tuple[str, ...], words: str, tmp_path: Path
+) -> None:
+    graph = HERE / "samples" / "four-h200-graph.xml"
+    text = graph.read_text().replace("<channel>", '<channel><net dev="0"/>')
+    (tmp_path / "between.xml").write_text(text)
+    said = "h:1:2 [0] NCCL INFO comm 0x5 rank 0 nRanks 16 nNodes 2 localRanks 8 localRank 0 MNNVL 0\n"
+    (tmp_path / "between.log").write_text(said + (HERE / "samples" / "four-h200-2.28.9.log").read_text())
+    arguments = [str(graph) if each == "GRAPH" else each for each in asked]
+    done = warm_busbw(
+        "predict", "all_reduce", "--platform", "azure-nd-h200-v5", "--size", "1M", *arguments, cwd=tmp_path
+    )
+    assert done.returncode == (2 if words else 0)
+    assert words in done.stderr
 
 
 def test_csv_says_why_a_change_cannot_be_told(tmp_path: Path) -> None:

@@ -94,6 +94,69 @@ def test_columns_may_stand_in_any_order_and_under_other_names_and_a_rate_may_fol
     assert cells["B", "reduce_scatter"] == ((2**29, 330e9),)
 
 
+HEAD = "machine,nodes,gpus,collective,"
+
+
+@pytest.mark.parametrize(
+    ("heading", "cell", "busbw_GBps"),
+    [
+        ("size,busbw (GB/s)", "1 GiB,340", 340),
+        ("size,busbw (Gb/s)", "1 GiB,2720", 340),
+        ("size,Busbw_Gbps", "1073741824,2720", 340),
+        ("size,busbw_gbps", "1073741824,340", 340),
+        ("size (MB),bus bandwidth [MB/s]", "1024,340000", 340),
+        ("size_KiB,busbw", "1048576,3.4e2", 340),
+        ("size,busbw", '"1,073,741,824",340 GB/s', 340),
+        ("size,busbw", "1.0GiB,2720 Gb/s", 340),
+        ("msg size (bytes),algbw GB/s", "1073741824,175.483871", 340),
+        ("size,time (ms)", "1G,6.1", 341.06),
+        ("size,time_s", "1G,0.0061", 341.06),
+        ("size,Time [us]", "1G,6100", 341.06),
+        ("size,time_us,time_ms", "1G,,6.1", 341.06),
+        ("size,time", "1G,6.1 ms", 341.06),
+    ],
+)
+def test_numbers_have_the_unit_of_their_heading_or_their_own(heading: str, cell: str, busbw_GBps: float) -> None:
+    table = f"{HEAD}{heading}\nDGX H100,4,32,ncclAllReduce,{cell}\n"
+    found = read_cells(table.encode(), "cells.csv", table_machine, table_words)
+    assert not found.left_out
+    (((size_bytes, busbw_Bps),),) = (each.cells for each in found.groups)
+    assert size_bytes == 2**30
+    assert busbw_Bps == pytest.approx(busbw_GBps * 1e9, rel=1e-4)
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_a_table_may_begin_with_comments_and_be_divided_otherwise(delimiter: str) -> None:
+    rows = "machine,nodes,gpus,collective,size,busbw\nDGX H100,4,32,all_reduce,1G,340\nDGX H100,4,32,all_reduce,x,340\n"
+    text = "# mean of 5 runs, out of place\n\n" + rows.replace(",", delimiter)
+    found = read_cells(text.encode(), "cells.csv", table_machine, table_words)
+    assert [each.cells for each in found.groups] == [((2**30, 340e9),)]
+    assert found.left_out == ("line 5: size_bytes 'x' is no number from 1 on",)
+
+
+@pytest.mark.parametrize(
+    ("heading", "cell", "words"),
+    [
+        ("size,busbw", "1G,340 GHz", "is no bandwidth"),
+        ("size,busbw", '"1,07,374",340', "is no number"),
+        ("size,busbw", "0.3 KiB,340", "is no number of bytes"),
+        ("size,busbw", "9999999G,340", "is no number of bytes"),
+        ("size,time (ms)", "1G,inf", "is no time"),
+    ],
+)
+def test_a_number_that_says_something_else_is_left_out(heading: str, cell: str, words: str) -> None:
+    table = f"{HEAD}{heading}\nDGX H100,4,32,all_reduce,{cell}\n"
+    found = read_cells(table.encode(), "cells.csv", table_machine, table_words)
+    assert any(words in each for each in found.left_out)
+
+
+@pytest.mark.parametrize("heading", ["busbw (GHz)", "busbw (requests)", "timestamp", "throughput", "busbwx"])
+def test_a_column_of_another_unit_is_no_bandwidth(heading: str) -> None:
+    table = f"{HEAD}size,{heading}\nDGX H100,4,32,all_reduce,1G,340\n"
+    with pytest.raises(InputError, match="lacks the column busbw_GBps or algbw_GBps or time_us"):
+        read_cells(table.encode(), "cells.csv", table_machine, table_words)
+
+
 def test_a_table_of_ever_other_machines_ends() -> None:
     head = "document,platform,nodes,gpus,collective,size_bytes,busbw_GBps\n"
     rows = "".join(f"A,nobody {number},1,8,all_reduce,1024,1\n" for number in range(2100))

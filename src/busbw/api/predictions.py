@@ -8,12 +8,12 @@ from pathlib import Path
 
 from busbw.api.machine import rates_of_host
 from busbw.api.predicting.calibrations import CELLS_BYTES, CalibratedMachine, calibration, table_machine, table_words
-from busbw.api.predicting.choices import FASTEST, ChoiceStart, Chooser, MapSearch, other_ways, stated_start
+from busbw.api.predicting.choices import FASTEST, ChoiceStart, Chooser, MapSearch, check_start, other_ways, stated_start
 from busbw.base.errors import InputError
 from busbw.base.text import counted
 from busbw.base.units import format_rate, format_size, format_time
-from busbw.facts.nccl_model import nccl_constants, newest_release
-from busbw.facts.platforms import all_platforms
+from busbw.facts.nccl_model import nccl_constants, newest_release, release_of
+from busbw.facts.platforms import all_platforms, platforms_called_in
 from busbw.facts.predictor import predictor_constants
 from busbw.judge.explaining.known_machine import KnownMachine
 from busbw.limits.algorithms import algorithm_name
@@ -81,16 +81,19 @@ class PredictRequest:
 
 # Of the time of a way that was measured on such machines: one that takes less is named beside it.
 _CLEARLY_LESS = 0.9
+# The ends of an interval so far apart say next to nothing.
+_VAGUE = 100
 
 
 def predict(asked: PredictRequest) -> Prediction:
     """Return what each size takes on each number of nodes. Raises InputError for what cannot be asked."""
     _check_rows(asked)
     found, machine = _nodes_of(asked)
-    release = asked.nccl or newest_release()
+    release = release_of(asked.nccl) if asked.nccl is not None else newest_release()
     nccl_constants(release)
     wanted = algorithm_name(asked.algorithm) if asked.algorithm is not None else None
     stated = stated_start(asked.graph, asked.log, asked.stated)
+    check_start(stated, machine.rates.gpus, asked.nodes)
     calibration = _calibration(asked, found, machine, wanted)
     changes = changes_of(asked.what_if)
     if asked.tier == "closed" and changes is not None and changes.takes_schedules:
@@ -117,7 +120,7 @@ def predict(asked: PredictRequest) -> Prediction:
             f"what NCCL takes cannot be told from its search{why}; it is with --graph FILE (NCCL_GRAPH_DUMP_FILE), "
             "--log FILE or --channels ring=8x48/48"
         )
-    notes += [*other_ways(told), *_faster_ways(told)]
+    notes += [*other_ways(told), *_faster_ways(told), *_vague(told)]
     if any(groups_of(machine, row.nodes) > 1 for row in told) and changes is None:
         notes.append(
             "how the leaf switches are joined is not published: --what-if oversubscription=2 shows what a blocking "
@@ -176,6 +179,16 @@ def _faster_ways(told: Sequence[PredictedSize]) -> list[str]:
     ]
 
 
+def _vague(told: Sequence[PredictedSize]) -> list[str]:
+    """Return a line on rows whose interval is so wide that it says next to nothing."""
+    calls = [row.expected for row in told if row.expected is not None]
+    wide = [call for call in calls if call.high_Bps > _VAGUE * call.low_Bps]
+    if not wide:
+        return []
+    rows = f"in {len(wide)} of {counted(len(calls), 'row')} the interval spans more than a factor of {_VAGUE}"
+    return [f"{rows}, which is next to cannot tell: measured sizes of the machine itself (--calibrate) say more"]
+
+
 def _is_shifted(row: PredictedSize) -> bool:
     return row.before is not None or (row.expected is not None and row.expected.presumed)
 
@@ -206,7 +219,7 @@ def _nodes_of(asked: PredictRequest) -> tuple[Platform, MachineClass]:
             hint="one of --platform ID, --host HOST.tar and --machine 'gpu=H200, gpus=8, ...'",
         )
     if asked.machine is not None:
-        return described_machine(asked.machine, all_platforms(()))
+        return described_machine(asked.machine, all_platforms(()), platforms_called_in(asked.machine))
     if asked.host is not None:
         hardware = hardware_of_file(asked.host)
         rates = rates_of_host(asked.host, hardware, asked.gpus)
@@ -356,7 +369,7 @@ def _changed(settled: _Settled, expected: PredictedCall, collective: str) -> tup
 
 def hold_against(path: Path) -> HeldTable:
     """Return a table of measured cells beside predictions. Raises InputError for what is no such table."""
-    raw = read_bounded(path, most_bytes=CELLS_BYTES, kind="a table of cells")
+    raw = read_bounded(path, most_bytes=CELLS_BYTES, kind="table of cells")
     table = read_cells(raw, str(path), table_machine, table_words)
     cells, impossible = [], []
     for group in table.groups:

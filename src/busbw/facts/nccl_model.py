@@ -1,5 +1,6 @@
 """The constants by which NCCL chooses algorithms and protocols, release by release."""
 
+import re
 import tomllib
 from functools import cache
 from importlib.resources import files
@@ -10,6 +11,7 @@ import msgspec
 from busbw.base.errors import InputError
 from busbw.base.value import Integer, Value
 
+_RELEASE = re.compile(r"(?:NCCL )?(?:version )?v?([0-9]{1,3}(?:\.[0-9]{1,3}){1,2})(?:[-+].{0,40})?", re.ASCII)
 # LL, LL128, Simple.
 Latencies = tuple[float, float, float]
 # One node, two, three and more.
@@ -183,6 +185,17 @@ def newest_release() -> str:
 
 
 @cache
+def release_of(text: str) -> str:
+    """Return the release that a text is: `2.26.5`, `v2.26.5-1` or `2.26.5+cuda12.4`, as tags and logs have it.
+
+    Raises InputError for what is none.
+    """
+    match = _RELEASE.fullmatch(text)
+    if match is None:
+        raise InputError(f"{text[:20]!r} is no release of NCCL", hint=f"--nccl {newest_release()}")
+    return match[1]
+
+
 def nccl_constants(release: str) -> NcclConstants:
     """Return what a release counts with. Raises InputError for one that was not read."""
     known = nccl_model_facts().releases

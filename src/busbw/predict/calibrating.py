@@ -93,7 +93,7 @@ def calibration_of(groups: Sequence[CellGroup], machine: MachineClass, asked: As
         words.append(f"{len(points)} of {counted(len(cells), 'measured cell')} are used: {how}")
     words = list(dict.fromkeys((*words, *whys)))
     if not points:
-        reasons = "; ".join(words[:_MOST_REASONS]) or "it has no row that can be"
+        reasons = "; ".join(words[:_MOST_REASONS]) or f"it has no row of {asked.collective} that can be used"
         raise InputError(f"no cell of {where} calibrates {asked.collective}: {reasons}", where=where)
     return Calibration(points=tuple(points), words=tuple(words))
 

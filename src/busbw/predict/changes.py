@@ -28,7 +28,8 @@ from busbw.predict.tiers import USUAL, Hindrances, ScheduleTier, simulated
 
 Name = TypeVar("Name", bound=str)
 
-_RATE = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,3})?)G", re.ASCII)
+# Of bits: a B is none.
+_RATE = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,3})?)\s*(?:[Gg]|G[Bb]?[Ee]|Gb/s|Gbps|Gbit/s)", re.ASCII)
 _NUMBER = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,3})?", re.ASCII)
 _SLOW = re.compile(r"node([0-9]{1,6}):(0\.[0-9]{1,4}|1)", re.ASCII)
 _HINT = "nic=800G, nics=16, oversubscription=2, leaf=16, nvls=off, sharp=on or slow-nic=node7:0.5, with commas between"
@@ -40,7 +41,9 @@ _MOST_OF_A_LEAF = 999
 # Of a constant that one document tells: the spread of networks among each other.
 _UNTOLD_SPREAD = 0.061
 _NINETY = 1.645
-_MOST_NICS = 128
+# No node has more ports, and no port is faster: those of 1,600 Gb/s are announced.
+_MOST_NICS = 64
+_MOST_GIGABITS = 1600.0
 _MOST_BLOCKED = 64.0
 
 
@@ -75,7 +78,8 @@ def changes_of(texts: tuple[str, ...]) -> Changes | None:
         return None
     asked: dict[str, str] = {}
     for word in words:
-        key, given, value = word.partition("=")
+        key, given, value = (part.strip() for part in word.partition("="))
+        key = key.lower()
         if not given or key in asked or key not in _KEYS:
             what = "a second change of its kind" if key in asked else "no change that is known"
             raise InputError(f"{word[:40]!r} is {what}", where="--what-if", hint=_HINT)
@@ -83,9 +87,9 @@ def changes_of(texts: tuple[str, ...]) -> Changes | None:
     _check_leaves(asked)
     return Changes(
         words=", ".join(words),
-        nic_Bps=_number(_RATE, asked.get("nic"), "nic", 100_000.0, 1e9 / 8),
+        nic_Bps=_number(_RATE, asked.get("nic"), "nic", _MOST_GIGABITS, 1e9 / 8, "G"),
         nics=_whole(asked.get("nics"), "nics", "NICs", _MOST_NICS),
-        oversubscription=_number(_NUMBER, asked.get("oversubscription"), "oversubscription", _MOST_BLOCKED, 1.0),
+        oversubscription=_number(_NUMBER, asked.get("oversubscription"), "oversubscription", _MOST_BLOCKED),
         without_nvls=_is_only("off", asked.get("nvls"), "nvls"),
         with_sharp=_is_only("on", asked.get("sharp"), "sharp"),
         slow=_slow(asked.get("slow-nic")),
@@ -119,18 +123,21 @@ def _named(known: dict[str, Name], text: str | None, what: str) -> Name | None:
     return known[text] if text is not None else None
 
 
-def _number(form: "re.Pattern[str]", text: str | None, name: str, most: float, unit: float) -> float | None:
+def _number(
+    form: "re.Pattern[str]", text: str | None, name: str, most: float, unit: float = 1.0, suffix: str = ""
+) -> float | None:
     if text is None:
         return None
     match = form.fullmatch(text)
     value = 0.0 if match is None else float(match[1] if match.lastindex else text)
     if not 1 <= value <= most:
-        raise InputError(f"{text[:20]!r} is no value of {name}", where="--what-if", hint=_HINT)
+        hint = f"{name}=1{suffix} to {name}={most:g}{suffix}"
+        raise InputError(f"{text[:20]!r} is no value of {name}", where="--what-if", hint=hint)
     return value * unit
 
 
 def _whole(text: str | None, key: str, what: str, most: int) -> int | None:
-    value = _number(_NUMBER, text, key, most, 1.0)
+    value = _number(_NUMBER, text, key, most)
     if value is not None and value != int(value):
         raise InputError(f"{text!r} is no number of {what}", where="--what-if", hint=_HINT)
     return int(value) if value is not None else None

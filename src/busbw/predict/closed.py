@@ -67,11 +67,12 @@ def bounds_of(machine: MachineClass, nodes: int, collective: str, algorithm: str
 
     Raises InputError for what cannot be, CannotTellError for a collective without a closed form.
     """
+    if machine.rates.gpus and collective in COLLECTIVES and collective not in _COLLECTIVES:
+        is_two_level = collective == "alltoall_2dh"
+        raise CannotTellError(_TWO_LEVEL if is_two_level else f"no published table of {collective} gives constants")
     limit = ceiling(machine.rates, nodes=nodes, collective=collective, algorithm=algorithm)
     if not machine.rates.gpus:
         raise CannotTellError("the constants are of GPUs, and these nodes have none")
-    if collective not in _COLLECTIVES:
-        raise CannotTellError(f"no published table of {collective} gives constants")
     groups = groups_of(machine, nodes)
     if groups > 1 and groups < nodes:
         raise CannotTellError("between racks nothing is settled: two racks of GB200 reached 810 GB/s, and twenty 406")
@@ -95,9 +96,10 @@ def predicted(
     protocol: Protocol | None = None,
     constants: PredictorConstants | None = None,
 ) -> tuple[PredictedCall, ...]:
-    """Return what a call takes by each way that can be predicted: those in family first, of each the fastest.
+    """Return what a call takes by each way that can be predicted, the one that is expected first.
 
-    Where hops are most of it, the fastest of all is first. None: each way has the protocol that takes least.
+    That is the fastest in family, unless another takes less though it reached no more of what limits it than that one
+    does. None: each way has the protocol that takes least.
 
     Raises InputError for sizes and algorithms that cannot be, CannotTellError where no data applies.
     """
@@ -117,13 +119,14 @@ def predicted(
             reasons.append(str(error))
     if not calls:
         raise CannotTellError("; ".join(dict.fromkeys(reasons)))
-    by_kinship = not _is_by_latency(calls)
+    taken = [call for call in calls if not _is_passed_over(machine, nodes, collective, call)]
+    familiar = min((call for call in taken if call.kinship == "in family"), key=lambda call: call.time_s, default=None)
     return tuple(
         sorted(
             calls,
             key=lambda call: (
-                _is_passed_over(machine, nodes, collective, call),
-                by_kinship and call.kinship != "in family",
+                call not in taken,
+                familiar is not None and _is_doubted(call, familiar, network=groups_of(machine, nodes) > 1),
                 # Equal but for rounding: with a switch that adds, the tree that uses it.
                 float(f"{call.time_s:.6g}"),
                 call.algorithm != "nvlstree",
@@ -138,13 +141,20 @@ def _check_protocol(call: PredictedCall, fastest: PredictedCall, protocol: Proto
         raise CannotTellError(f"nobody has published {protocol} at sizes where another protocol takes less time")
 
 
-def _is_by_latency(calls: list[PredictedCall]) -> bool:
-    """Return whether hops are most of what the fastest way in family takes.
+def _is_doubted(call: PredictedCall, familiar: PredictedCall, *, network: bool) -> bool:
+    """Return whether a way is not in family, and takes less than one that is only by what it reaches of a link.
 
-    Kinship is of the share of a link that is reached: of such a call it says nothing, and NCCL takes the fastest way.
+    Kinship is of that share: of hops, and of how many bytes a way sends, it says nothing. So it does not count where
+    hops are most of the one in family, nor where the other takes less with no larger share than that one has: over a
+    network by more than its hops are usually off.
     """
-    fastest = min((call for call in calls if call.kinship == "in family"), key=lambda call: call.time_s, default=None)
-    return fastest is not None and 2 * fastest.latency_s > fastest.time_s
+    if call.kinship == "in family" or 2 * familiar.latency_s > familiar.time_s:
+        return False
+    if call.share is None or familiar.share is None:
+        return True
+    bytes_s = call.wire_s + call.flags_s
+    alike_s = call.time_s + bytes_s * max(0.0, call.share / familiar.share - 1)
+    return alike_s * math.exp(_USUAL_HOPS if network else 0.0) >= familiar.time_s
 
 
 def _is_passed_over(machine: MachineClass, nodes: int, collective: str, call: PredictedCall) -> bool:

@@ -52,13 +52,41 @@ _STATED = re.compile(
 )
 
 
+# What a communicator is of, as NCCL prints it since 2.19.
+_COMMUNICATOR = re.compile(
+    r"NCCL INFO comm \S{1,40} rank \d{1,7} nRanks \d{1,7} nNodes (\d{1,7}) localRanks (\d{1,5})\b", re.ASCII
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphedNodes:
+    """Of what nodes a graph is. None: it is not said."""
+
+    gpus: int | None = None
+    # Whether it is of one node, whose channels end in it.
+    is_alone: bool | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class LoggedGraphs:
-    """What a log says: the graphs, and the channels that became of them. None: it does not say."""
+    """What a log says: the graphs, the channels that became of them, and of which nodes. None: it does not say."""
 
     graphs: NcclGraphs
     channels: int | None
     nvls_channels: int | None
+    nodes: GraphedNodes
+
+
+def nodes_of_file(raw: bytes) -> GraphedNodes:
+    """Return of what nodes the graphs of a file are: a channel lists the GPUs of a node, between ports where it leaves.
+
+    For a file that `graphs_of_file` reads.
+    """
+    start = raw.find(b"<channel>")
+    end = raw.find(b"</channel>", start)
+    if start < 0 or end < 0:
+        return GraphedNodes()
+    return GraphedNodes(gpus=raw.count(b"<gpu ", start, end) or None, is_alone=b"<net " not in raw[start:end])
 
 
 def graphs_of_file(raw: bytes, where: str) -> NcclGraphs:
@@ -189,6 +217,7 @@ def graphs_of_log(text: str, where: str) -> LoggedGraphs:
     found: dict[str, SearchedGraph] = {}
     plain = False
     channels = nvls_channels = None
+    nodes = GraphedNodes()
     # Patterns 1 to 3 may be the tree's and CollNet's chain's: of one rank the first is the tree.
     seen_of: dict[str, int] = {}
     for line in text.splitlines():
@@ -206,6 +235,8 @@ def graphs_of_log(text: str, where: str) -> LoggedGraphs:
                 found[name] = _worst(found.get(name), _printed(match, where))
         elif (match := _CHANNELS.search(line)) is not None:
             channels, nvls_channels = int(match[1]), int(match[2])
+        elif (match := _COMMUNICATOR.search(line)) is not None:
+            nodes = GraphedNodes(gpus=int(match[2]), is_alone=int(match[1]) == 1)
     if "ring" not in found or "tree" not in found:
         raise InputError(f"{where} prints no graph of rings and trees", where=where, hint=_LOG_HINT)
     graphs = NcclGraphs(
@@ -217,7 +248,7 @@ def graphs_of_log(text: str, where: str) -> LoggedGraphs:
         plain_tree=plain,
         origin=f"the log {where}",
     )
-    return LoggedGraphs(graphs=graphs, channels=channels, nvls_channels=nvls_channels or None)
+    return LoggedGraphs(graphs=graphs, channels=channels, nvls_channels=nvls_channels or None, nodes=nodes)
 
 
 def _printed(match: re.Match[str], where: str) -> SearchedGraph:
@@ -261,6 +292,8 @@ def graphs_as_stated(texts: tuple[str, ...]) -> NcclGraphs:
         channels = int(match[2])
         if not 1 <= channels <= _MOST_CHANNELS:
             raise InputError(f"{channels} channels in {text!r}", hint=f"from 1 to {_MOST_CHANNELS}")
+        if float(match[3]) == 0:
+            raise InputError(f"channels of 0 GB/s in {text!r}", hint=_STATED_HINT)
         found[match[1]] = SearchedGraph(
             channels=channels,
             intra_GBps=_rate(match[3], "rate", text),

@@ -28,7 +28,7 @@ from busbw.store import imports
 from busbw.store.files import read_bounded
 
 CELLS_BYTES = 64 * 2**20
-_TABLE = ".csv"
+_TABLES = (".csv", ".tsv")
 DETOURS = {"sockets": "over sockets", "shm": "through the memory of the host"}
 _NETWORKS = {"fallback": "over TCP on purpose", "loopback": "through the NICs of one node"}
 _NVLS = ("nvls", "nvlstree")
@@ -45,13 +45,13 @@ class CalibratedMachine:
 
 
 def calibration(path: Path, asked: CalibratedMachine, cells: AskedCells) -> Calibration:
-    """Return what a result or a table says of a machine; a table of cells is a file whose name ends in .csv.
+    """Return what a result or a table says of a machine; a table of cells is a file whose name ends in .csv or .tsv.
 
     Raises InputError for what is neither, and for what was measured on another machine or in another mode.
     """
     where = str(path)
-    if path.suffix == _TABLE:
-        raw = read_bounded(path, most_bytes=CELLS_BYTES, kind="a table of cells")
+    if path.suffix.lower() in _TABLES:
+        raw = read_bounded(path, most_bytes=CELLS_BYTES, kind="table of cells")
         table = read_cells(raw, where, table_machine, table_words)
         found = calibration_of(table.groups, asked.machine, cells, where)
         return replace(found, words=(*found.words, *table.left_out)) if table.left_out else found

@@ -10,13 +10,22 @@ from pathlib import Path
 from typing import Literal
 
 from busbw.base.errors import InputError
+from busbw.base.text import counted
 from busbw.base.units import format_size
 from busbw.facts.nccl_model import nccl_constants, numbers
 from busbw.model.platform import Platform
 from busbw.model.predict.nccl_choice import MODELLED, NcclAlgorithm, NcclGraphs, NcclJob, PredictedChoice, Protocol
 from busbw.model.predict.prediction import PredictedCall, PredictedSize
 from busbw.model.topology import Topology
-from busbw.predict.graphs import MOST_BYTES, graphs_as_stated, graphs_of_file, graphs_of_log, graphs_of_search
+from busbw.predict.graphs import (
+    MOST_BYTES,
+    GraphedNodes,
+    graphs_as_stated,
+    graphs_of_file,
+    graphs_of_log,
+    graphs_of_search,
+    nodes_of_file,
+)
 from busbw.predict.machines import MachineClass
 from busbw.predict.nccl import choice
 from busbw.predict.sends import SENDS
@@ -34,7 +43,8 @@ _CPUS: dict[str, Literal["amd", "arm", "power"]] = {"amd": "amd", "nvidia": "arm
 _NOTABLY = 1.02
 _SENDS_WAY = "NCCL has one way to send and receive, a peer's part over channels of its own"
 FASTEST = (
-    "the fastest that was measured on such machines; where none was, or latency is most of the time, the fastest of all"
+    "the fastest that was measured on such machines; where none was, latency is most of the time, or another takes "
+    "clearly less at the same share of line rate, the fastest of all"
 )
 
 
@@ -47,6 +57,8 @@ class ChoiceStart:
     nvls_channels: int | None = None
     # Whether the machine's own NCCL said it.
     is_own: bool = True
+    # Of which nodes; None: it is not said.
+    nodes: GraphedNodes | None = None
 
 
 def stated_start(graph: Path | None, log: Path | None, stated: tuple[str, ...]) -> ChoiceStart | None:
@@ -60,13 +72,33 @@ def stated_start(graph: Path | None, log: Path | None, stated: tuple[str, ...]) 
             "more than one of --graph, --log and --channels", where="--graph", hint="one of them says what the graph is"
         )
     if graph is not None:
-        content = read_bounded(graph, most_bytes=MOST_BYTES, kind="a graph file of NCCL")
-        return ChoiceStart(graphs=graphs_of_file(content, str(graph)))
+        content = read_bounded(graph, most_bytes=MOST_BYTES, kind="graph file of NCCL")
+        return ChoiceStart(graphs=graphs_of_file(content, str(graph)), nodes=nodes_of_file(content))
     if log is not None:
-        text = read_bounded(log, most_bytes=_LOG_BYTES, kind="a log of NCCL").decode("utf-8", "replace")
+        text = read_bounded(log, most_bytes=_LOG_BYTES, kind="log of NCCL").decode("utf-8", "replace")
         logged = graphs_of_log(text, str(log))
-        return ChoiceStart(graphs=logged.graphs, channels=logged.channels, nvls_channels=logged.nvls_channels)
+        return ChoiceStart(
+            graphs=logged.graphs,
+            channels=logged.channels,
+            nvls_channels=logged.nvls_channels,
+            nodes=logged.nodes,
+        )
     return ChoiceStart(graphs=graphs_as_stated(stated)) if stated else None
+
+
+def check_start(start: ChoiceStart | None, gpus: int, several: Sequence[int]) -> None:
+    """Raise InputError for a graph or log that is of other nodes than those that are asked about."""
+    if start is None or start.nodes is None:
+        return
+    of, where = start.nodes, start.graphs.origin
+    if of.gpus is not None and of.gpus != gpus:
+        raise InputError(
+            f"{where} is of {counted(of.gpus, 'GPU')} a node, and asked are {gpus}", hint=f"--gpus {of.gpus}"
+        )
+    other = next((nodes for nodes in several if of.is_alone is not None and of.is_alone != (nodes == 1)), None)
+    if other is not None:
+        what = "one node, whose channels end in it" if of.is_alone else "several nodes"
+        raise InputError(f"{where} is of {what}, and asked is {counted(other, 'node')}", hint="one from such a job")
 
 
 class MapSearch:

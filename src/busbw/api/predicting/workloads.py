@@ -23,7 +23,7 @@ def predict_workload(path: Path, overlap: str, platform_name: str | None = None)
 
     Raises InputError for what is no plan, and for a platform that there is not.
     """
-    plan = read_plan(read_bounded(path, most_bytes=MOST_BYTES, kind="a plan of a step"), str(path))
+    plan = read_plan(read_bounded(path, most_bytes=MOST_BYTES, kind="plan of a step"), str(path))
     here = platform(platform_name or plan.platform).platform
     has = platform(plan.platform).platform.gpu.count
     if here.gpu.count != has:

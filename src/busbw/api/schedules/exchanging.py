@@ -40,7 +40,7 @@ def time_schedule(asked: ScheduleRequest) -> TimedSchedule:
     """Return what a schedule in GOAL or MSCCL's XML takes. Raises InputError for what is none, or does not fit."""
     machine = machine_of(platform(asked.platform).platform, gpus=asked.gpus, name=asked.platform)
     where = str(asked.file)
-    schedule = imported_schedule(read_bounded(asked.file, most_bytes=MOST_BYTES, kind="a schedule"), where)
+    schedule = imported_schedule(read_bounded(asked.file, most_bytes=MOST_BYTES, kind="schedule"), where)
     collective = _collective(asked, schedule, where)
     if schedule.program is not None and len(asked.sizes_bytes) != 1:
         raise InputError("GOAL says bytes, so it has one size", where=where, hint="--size S that it was made for")

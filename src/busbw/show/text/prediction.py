@@ -36,7 +36,7 @@ _POOLED = "a document counts by its farthest cell; the average of all counts as 
 COLUMNS = (
     "platform", "collective", "nodes", "ranks", "size_bytes", "algorithm", "protocol", "time_s", "busbw_GBps",
     "low_GBps", "high_GBps", "bound_GBps", "kinship", "cannot", "what_if", "ratio", "low_ratio",
-    "high_ratio", "cannot_change",
+    "high_ratio", "cannot_change", "tier", "tier_time_s", "tier_busbw_GBps", "cannot_tier",
 )  # fmt: skip
 
 
@@ -267,11 +267,23 @@ def prediction_csv(found: Prediction) -> str:
         call = row.expected
         head = (found.name, found.collective, row.nodes, row.nodes * found.gpus, row.size_bytes)
         if call is None:
-            rows.writerow((*head, *[""] * 8, row.cannot, *[""] * 5))
+            rows.writerow((*head, *[""] * 8, row.cannot, *[""] * 5, *_tier_cells(found, row)))
             continue
         rates = (f"{rate / 1e9:.6g}" for rate in (call.busbw_Bps, call.low_Bps, call.high_Bps, call.bound_Bps))
         name = _protocol(row, call).strip()
-        rows.writerow((*head, call.algorithm, name, f"{call.time_s:.6g}", *rates, call.kinship, "", *_ratio_cells(row)))
+        rows.writerow(
+            (
+                *head,
+                call.algorithm,
+                name,
+                f"{call.time_s:.6g}",
+                *rates,
+                call.kinship,
+                "",
+                *_ratio_cells(row),
+                *_tier_cells(found, row),
+            )
+        )
     return text.getvalue()
 
 
@@ -280,6 +292,14 @@ def _ratio_cells(row: PredictedSize) -> tuple[str, ...]:
     if changed is None:
         return "", "", "", "", row.cannot_change or ""
     return changed.words, *(f"{ratio:.6g}" for ratio in (changed.ratio, changed.low_ratio, changed.high_ratio)), ""
+
+
+def _tier_cells(found: Prediction, row: PredictedSize) -> tuple[str, ...]:
+    """Return what steps or events make of a call, where that was asked for; of SHARP at line rate nothing."""
+    tier = found.beside or ""
+    if row.simulated is None:
+        return tier, "", "", row.cannot_simulate or (row.cannot or "" if tier else "")
+    return tier, f"{row.simulated.time_s:.6g}", f"{row.simulated.busbw_Bps / 1e9:.6g}", ""
 
 
 def timed_text(found: TimedSchedule) -> None:
