@@ -28,18 +28,21 @@ def differential_of(case: JobLogs, event: TroubleEvent) -> tuple[RankedCause, ..
         return ()
     signal = event.groups.get("signal")
     if signal in _CRASHED and crash_library(case, event) in _OWN_LIBRARIES:
-        return differential_called(case, "bus-error-in-nccl" if signal in _BUS else "crash-in-nccl")
+        return differential_called(case, "bus-error-in-nccl" if signal in _BUS else "crash-in-nccl", event.text)
     file = event.file.rsplit("/", 1)[-1] if event.file is not None else None
     outcome = outcome_of(event.pattern.id, event.text, file)
-    return ranked(case, outcome) if outcome is not None else ()
+    return _ranked(case, outcome, event.text) if outcome is not None else ()
 
 
-def differential_called(case: JobLogs, name: str) -> tuple[RankedCause, ...]:
-    """Return the causes of an outcome that no single line tells of. Raises KeyError for an unknown `name`."""
-    return ranked(case, outcome_called(name))
+def differential_called(case: JobLogs, name: str, quoted: str = "") -> tuple[RankedCause, ...]:
+    """Return the causes of an outcome that no single line tells of. Raises KeyError for an unknown `name`.
+
+    `quoted`: the line that stands for it.
+    """
+    return _ranked(case, outcome_called(name), quoted)
 
 
-def ranked(case: JobLogs, outcome: FailureOutcome) -> tuple[RankedCause, ...]:
+def _ranked(case: JobLogs, outcome: FailureOutcome, quoted: str) -> tuple[RankedCause, ...]:
     """Return the causes of an outcome: those with signs in the log first, those that it speaks against left out."""
     found: list[tuple[int, RankedCause]] = []
     for cause in outcome.cause:
@@ -48,7 +51,8 @@ def ranked(case: JobLogs, outcome: FailureOutcome) -> tuple[RankedCause, ...]:
         weight = sum(sign.weight for sign, _text in shown) - sum(sign.weight for sign, _text in against)
         if (against and weight <= 0) or (cause.rare and not shown):
             continue
-        texts = tuple(dict.fromkeys(text for _sign, text in shown))
+        # What the line itself says is not told twice.
+        texts = tuple(text for text in dict.fromkeys(text for _sign, text in shown) if text.strip('"') not in quoted)
         found.append((weight, RankedCause(words=cause.words, shown=texts, test=cause.test)))
     if not found:
         # The log speaks against every cause that is known: none of them is left out.

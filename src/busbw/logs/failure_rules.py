@@ -181,7 +181,7 @@ def _silent(case: JobLogs) -> Finding | None:
         "what the ranks themselves printed",
         place=case.place_of(first),
         confidence="likely" if is_certain else "possible",
-        causes=differential_called(case, "peer-left"),
+        causes=differential_called(case, "peer-left", first.text),
     )
 
 

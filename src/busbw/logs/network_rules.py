@@ -101,7 +101,7 @@ def unreachable_finding(case: JobLogs, reports: Sequence[TroubleEvent]) -> Findi
         fix=store if store is not None else _first_look(refused=refused, bridged=bridged),
         place=case.place_of(first),
         confidence="possible" if refused else "likely",
-        causes=differential_called(case, "unreachable") if store is None else (),
+        causes=differential_called(case, "unreachable", first.text) if store is None else (),
     )
 
 
