@@ -24,6 +24,7 @@ from busbw.env.rules.launch_lines import (
     taken_for_variables,
     waits,
 )
+from busbw.env.rules.lists import lists
 from busbw.env.rules.mvapich import generations
 from busbw.env.rules.options import launch_options
 from busbw.env.rules.placement import overlaps, placement, shares
@@ -51,6 +52,7 @@ _ALONE: tuple[_Rule, ...] = (
     names,
     generations,
     values,
+    lists,
     devices,
     repeats,
     effects,

@@ -32,6 +32,7 @@ _CODES = {
     "fails": "ENV033",
     "odd": "ENV034",
     "out of range": "ENV037",
+    "not known": "ENV039",
 }
 # What rests on limits and defaults of NCCL, of which RCCL has its own: 128 channels, for one.
 _OF_LIMITS = {"ENV032", "ENV035"}
@@ -97,7 +98,8 @@ def _value(
     value_read = read_value(variable, text, version)
     if value_read.kind is not None:
         depends = not is_asked and version is not None and read_value(variable, text, _EARLIER) != value_read
-        yield _finding(each, variable, text, value_read, is_certain=each.value is not None and not depends)
+        is_certain = each.value is not None and not depends and value_read.kind != "not known"
+        yield _finding(each, variable, text, value_read, is_certain=is_certain)
     elif variable.owner == _NCCL and version is not None and _is_default(variable, text, value_read, version):
         yield report(
             "ENV035",
