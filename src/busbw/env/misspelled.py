@@ -37,7 +37,7 @@ _LISTED = {"FI", "MV2", "MVP", "MPIR"}
 _OTHER_LIBRARY = re.compile(r"(?!N+C*CCL)[A-Z]{1,3}CCL|CNCL")
 _STEM = 3
 _FEWEST_WORDS = 2
-# Prefixes of three letters are a slip away from each other: what follows must then be a name of theirs, letter for letter.
+# Prefixes of three letters are a slip away from each other: what follows must then be a name of theirs to the letter.
 _SHORT = 3
 # MP_ is read by IBM's environment, MPI_ by many.
 _OTHERS = {"MP", "MPI"}
@@ -298,7 +298,7 @@ _OF_MPI = re.compile(
 
 
 def _of_another(name: str) -> Iterator[str]:
-    """Yield the variable of NCCL, or of Open MPI, that a name with the prefix of a library beside it is but for that."""
+    """Yield the variable of NCCL or Open MPI that a name with the prefix of a library beside it is but for that."""
     prefix, _, rest = name.partition("_")
     meant = f"{_COMPLETE}{rest}" if prefix in _BESIDE_NCCL and "_" in rest else _OF_MPI.sub("OMPI_MCA_", name)
     if meant != name and meant in variables() and not variables()[meant].until:

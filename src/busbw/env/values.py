@@ -422,8 +422,8 @@ _READERS: dict[str, _Reader] = {
 def read_value(var: EnvVar, text: str, version: tuple[int, ...] | None = None) -> ValueReading:
     """Return what the reader of `var` makes of `text`.
 
-    `version` is that of the variable's owner, and matters for NCCL only; None: the newest that is known. Of a reader whose
-    code is not known only its manual is.
+    `version` is that of the variable's owner, and matters for NCCL only; None: the newest that is known. Of a reader
+    whose code is not known only its manual is.
     """
     if len(text) > LONGEST:
         return ValueReading(value=None, problem=f"it has {len(text)} characters, which no setting has", kind="odd")

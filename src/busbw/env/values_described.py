@@ -1,4 +1,4 @@
-"""What a text is for readers whose code is not known: whether it is one of the words, or of the kind, of their manuals."""
+"""What a text is for readers whose code is not known: a word of their manuals, of the kind they say, or neither."""
 
 import re
 
@@ -15,7 +15,7 @@ _DIGITS = re.compile(r"\d+", re.ASCII)
 _SMALL = re.compile(r"=?[a-z]+", re.ASCII)
 _UNSAID = {"auto", "default", "none", "inf", "infinite", "infinity", "unlimited", "unset", "undef", "all", "max", "min"}
 _NUMBER = re.compile(r"\s*[+-]?(?:0[xX][0-9a-fA-F]+|\d+)\s*", re.ASCII)
-# Digits and then no number: a unit that nothing says is read, a decimal, an O for a 0. `8(x2)` and `0-3` are texts of Slurm's.
+# Digits and then no number: a unit that nothing says is read, a decimal, an O for a 0. `8(x2)` and `0-3` are Slurm's.
 _NEARLY = re.compile(r"\d+(?:\.\d*|[A-Za-z]{1,4}|,\d+)|=\d+", re.ASCII)
 _SIZE = re.compile(r"\s*\d+(?:\.\d+)?\s*(?:[kKmMgGtT](?:i?[bB])?|[bB])?\s*", re.ASCII)
 _FLOAT = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*", re.ASCII)

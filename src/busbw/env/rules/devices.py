@@ -16,7 +16,6 @@ from busbw.env.hca import (
     lists_alike,
     parse_devices,
 )
-from busbw.env.misspelled import letters_off
 from busbw.env.rules.situations import Situation, spans_nodes
 from busbw.env.rules.subject import SettingsSubject, place_of, place_of_value, report, setting_text, shown
 from busbw.facts.platforms import all_platforms

@@ -42,7 +42,7 @@ def lists(subject: SettingsSubject) -> Iterator[Finding]:
 
 
 def _words(name: str) -> tuple[tuple[str, ...], str, int]:
-    """Return the words that a list takes, what they are called, and how many letters the shortest has that is looked at."""
+    """Return the words that a list takes, what one is called, and the letters of the shortest that is looked at."""
     found = words_of_list(name)
     if found is not None:
         return tuple(found.words.split()), found.what, found.shortest
