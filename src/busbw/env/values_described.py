@@ -7,7 +7,7 @@ from busbw.env.values_c import OFF_WORDS, ON_WORDS, Given
 from busbw.model.envvar import ValueReading
 
 # Two letters off in a word of fewer letters make another word.
-_LONG_WORD = 6
+_LONG_WORD = 8
 _SHORT_WORD = 3
 _WORD = re.compile(r"[A-Za-z][\w-]*", re.ASCII)
 _DIGITS = re.compile(r"\d+", re.ASCII)

@@ -12,6 +12,7 @@ from busbw.base.errors import InputError
 from busbw.env.reading.commands import FAMILY_NAME, LAUNCHERS, as_script
 from busbw.env.reading.context import Context, Ledger, Scope
 from busbw.env.reading.images import read_apptainer, read_dockerfile
+from busbw.env.reading.makefiles import read_makefile
 from busbw.env.reading.manifests import read_json, read_kubernetes
 from busbw.env.reading.modulefiles import read_modulefile
 from busbw.env.reading.notebooks import read_notebook
@@ -34,6 +35,7 @@ _LARGEST = {
     "kubernetes": 2**20,
     "json": 2**20,
     "modulefile": 2**20,
+    "makefile": 2**20,
     "markdown": 2**20,
     "python": 2**20,
     "notebook": 2**22,
@@ -50,6 +52,7 @@ _READERS: dict[str, Callable[[Spelled, Context], None]] = {
     "json": read_json,
     "modulefile": read_modulefile,
     "systemd": read_systemd,
+    "makefile": read_makefile,
     "python": read_python,
     "notebook": read_notebook,
     "toml": read_toml,
@@ -210,7 +213,7 @@ _GOES_ON = re.compile(r"[A-Za-z_]\w*=(?:\"[^\"]*|'[^']*)\\$")
 _NOT_READ = {
     ".toml": "TOML", ".tf": "Terraform", ".tfvars": "Terraform", ".hcl": "HCL", ".ini": "an INI file",
     ".c": "C", ".cc": "C++", ".cpp": "C++", ".h": "C", ".hpp": "C++", ".cu": "CUDA", ".go": "Go",
-    ".rs": "Rust", ".am": "a makefile", ".mk": "a makefile", ".ac": "an input of Autoconf", ".cmake": "CMake",
+    ".rs": "Rust", ".ac": "an input of Autoconf", ".cmake": "CMake",
     ".html": "HTML", ".xml": "XML", ".csv": "a table",
 }  # fmt: skip
 _OF_TEMPLATES = {".in", ".j2", ".jinja", ".template", ".tmpl", ".tpl"}
@@ -218,7 +221,7 @@ _BY_SUFFIX = {
     ".md": "markdown", ".markdown": "markdown", ".rst": "markdown", ".py": "python", ".pyw": "python",
     ".eb": "python", ".ipynb": "notebook",
     ".json": "json", ".jsonc": "json", ".json5": "json", ".code-workspace": "json",
-    ".csh": "csh", ".tcsh": "csh",
+    ".csh": "csh", ".tcsh": "csh", ".am": "makefile", ".mk": "makefile",
     ".service": "systemd", ".mount": "systemd", ".socket": "systemd", ".timer": "systemd",
 }  # fmt: skip
 # Pages by their whole name, which say no language.
@@ -235,9 +238,9 @@ _MAPPED = re.compile(rf"^[ \t]+[\"']?{FAMILY_NAME.pattern}[\"']?:[ \t]", re.MULT
 _SHELL_START = re.compile(r"^(?:export|if|for|set|source|mpirun|srun|echo) ", re.MULTILINE)
 _JSON = re.compile(r"\s*\{\s*(?://[^\n]*\s*)*\"[^\"\n]*\"[ \t]*:")
 _HOSTS = re.compile(r"(?:^|/)(?:host|machine|rank)file(?:[.\w-]*\.txt)?$")
+_MAKEFILE = re.compile(r"(?:^|/)(?:GNU)?[Mm]akefile(?:\.(?!sh$|py$|md$)[\w-]+)?$")
 # Files of build systems, by their whole name.
 _BUILD = (
-    (re.compile(r"(?:^|/)(?:GNU)?[Mm]akefile(?:\.(?!sh$|py$|md$)[\w-]+)?$"), "a makefile"),
     (re.compile(r"(?:^|/)CMakeLists\.txt$"), "CMake"),
     (re.compile(r"(?:^|/)meson(?:\.build|_options\.txt)$"), "an input of Meson"),
     (re.compile(r"(?:^|/)Jenkinsfile(?:[.-][\w.-]+)?$"), "Groovy"),
@@ -252,7 +255,7 @@ def _detected(text: str, file: str) -> str:
     if PurePath(file).suffix.lower() == ".toml" and names_settings(text[:_FIRST]):
         return "toml"
     _refuse(file)
-    suffixed = _BY_SUFFIX.get(PurePath(file).suffix.lower())
+    suffixed = "makefile" if _MAKEFILE.search(file) else _BY_SUFFIX.get(PurePath(file).suffix.lower())
     if suffixed is not None:
         return suffixed
     named = language_of(file, "")

@@ -181,6 +181,8 @@ def behind_program(subject: SettingsSubject) -> Iterator[Finding]:
             continue
         program, *given = launch.argv[launch.program :]
         own = launch.argv[: launch.program]
+        if any(word.startswith(_TEMPLATE) for word in launch.argv):
+            continue
         if launch.family == "torchrun" and not launch.computed and not any(map(_OF_TORCHRUN.fullmatch, own)):
             option = next((each for each in given if _OF_TORCHRUN.fullmatch(each)), None)
             if option is not None:
@@ -303,6 +305,8 @@ def other_passed(subject: SettingsSubject) -> Iterator[Finding]:
                 )
 
 
+# Words of a template whose blanks divide it: `{{ count }}`.
+_TEMPLATE = ("{{", "{%", "}}", "%}", "<%")
 # What network interfaces and NICs are called, and no program.
 _COMPONENTS = {"self", "tcp", "vader", "sm", "openib", "ucx", "ob1", "smcuda", "uct", "ofi"}
 _DEVICE = re.compile(
@@ -316,6 +320,8 @@ def named_as_devices(subject: SettingsSubject) -> Iterator[Finding]:
         if launch.kind not in ("mpirun", "srun") or launch.program is None or launch.program >= len(launch.argv):
             continue
         program = launch.argv[launch.program]
+        if any(word.startswith(_TEMPLATE) for word in launch.argv) or "{%" in subject.reading.lines[launch.line - 1]:
+            continue
         before_options = launch.argv[launch.program - 3] if launch.program > 3 else ""
         is_component = before_options in ("--mca", "-mca") and program in _COMPONENTS
         is_setting = program.startswith("=") or ("=" in program and _PASSED.fullmatch(program) is not None)

@@ -15,6 +15,7 @@ from busbw.model.settings import LaunchCommand
 _DIRECTIVE = re.compile(r"#SBATCH[ \t]+(?=-)")
 _HETEROGENEOUS = re.compile(r"#SBATCH[ \t]+(?:hetjob|packjob)\b")
 _LONGEST = 1_000
+_MOST_LINES = 40
 # What is filled in before anything runs: variables, templates, names in capitals.
 _FILLED_IN = re.compile(r"[$`{}<>@%\[\]|]|\.\.\.|[^\x00-\x7f]")
 _IN_CAPITALS = re.compile(r"\b[A-Z][A-Z0-9_]+\b")
@@ -41,8 +42,11 @@ class _Line:
     vocabulary: LauncherOptions
     # What is taken for the program.
     program: str | None = None
-    # Whether no word of it is hidden in a variable.
+    # Whether no word of it is hidden in a variable, and the launcher's name stands in the line itself.
     is_whole: bool = True
+    is_written: bool = True
+    # The lines from where it begins, with one blank between words; empty: they are what the words say.
+    text: str = ""
     is_directive: bool = False
     # The numbers that its options were given so far, by the option.
     given: dict[str, str] = field(default_factory=dict)
@@ -79,14 +83,16 @@ class _Line:
 def launch_options(subject: SettingsSubject) -> Iterator[Finding]:
     """Yield options of launchers that are near one there is, and values that an option does not take."""
     for launch in subject.reading.launches:
-        line = _line_of(launch)
+        line = _line_of(launch, subject.reading.lines)
         if line is not None:
             yield from _checked(line)
     given: dict[str, str] = {}
+    is_head = True
     for number, text in enumerate(subject.reading.lines, start=1):
         directive = _DIRECTIVE.match(text)
-        if text.startswith("#!") or _HETEROGENEOUS.match(text):
-            # Another script in the same file, or another part of the job.
+        is_head = (is_head or text.startswith("#!")) and (text.startswith("#") or not text.strip())
+        if not is_head or text.startswith("#!") or _HETEROGENEOUS.match(text):
+            # Another part of the job, or another script; what stands behind a command is not read at all.
             given = {}
         if directive is None or len(text) > _LONGEST:
             continue
@@ -105,7 +111,7 @@ def _words(text: str) -> tuple[str, ...]:
         return ()
 
 
-def _line_of(launch: LaunchCommand) -> _Line | None:
+def _line_of(launch: LaunchCommand, lines: tuple[str, ...]) -> _Line | None:
     """Return the options of a launch with those of its program, None for one of which they are not known."""
     argv = launch.argv[: launch.program] if launch.program is not None else launch.argv
     if not argv:
@@ -123,7 +129,17 @@ def _line_of(launch: LaunchCommand) -> _Line | None:
     if name not in known:
         return None
     program = launch.argv[len(argv)] if len(argv) < len(launch.argv) else None
-    return _Line(place_of(launch), name, argv[first:], known[name], program, is_whole=not launch.computed)
+    own = lines[launch.line - 1 : launch.line - 1 + _MOST_LINES]
+    return _Line(
+        place_of(launch),
+        name,
+        argv[first:],
+        known[name],
+        program,
+        is_whole=not launch.computed,
+        is_written=argv[0].rpartition("/")[2] in own[0],
+        text=" ".join(word for line in own for word in line.removesuffix("\\").split()),
+    )
 
 
 def _checked(line: _Line) -> Iterator[Finding]:
@@ -198,7 +214,8 @@ def _unknown(line: _Line, name: str, several: tuple[str, ...] | None, following:
     if several is not None:
         return line.has(f"--{name}", f"--{' or --'.join(several[:3])}", f"{line.launcher} calls it ambiguous"), taken
     meant = meant_option(line.vocabulary, name)
-    if meant is None:
+    if meant is None or (not line.is_written and meant == told_otherwise(line.vocabulary, name)):
+        # Options for several launchers, one of which a variable stands for.
         return None, taken
     is_own = meant in line.vocabulary.names
     fix = (
@@ -235,7 +252,7 @@ def _word_behind_dash(line: _Line, name: str) -> Finding | None:
     if len(name) > 3 and (name.replace("-", "_") if vocabulary.dashes_alike else name) in vocabulary.names:
         return line.has(f"-{name}", f"--{name}", "the first letter is taken for an option")
     told = told_otherwise(vocabulary, name) if len(name) > 1 and name not in vocabulary.names else None
-    if told is None:
+    if told is None or not line.is_written:
         return None
     return line.has(f"-{name}", told if " " in told else f"--{told}")
 
@@ -290,7 +307,9 @@ def _with_next(line: _Line, option: str, known: str, following: str | None) -> _
         return line.takes(option, "nothing", f"a value behind {option}"), 0
     parts = _OPTION.fullmatch(following)
     is_option = parts is not None and parts["dashes"] == "--" and parts["name"] in line.vocabulary.names
-    if is_option and (line.vocabulary.reads != "any dashes" or known in line.vocabulary.values):
+    # A variable that is empty may stand between the two.
+    stands_before = f"{option} {following.partition('=')[0]}" in line.text or not line.text
+    if is_option and stands_before and (line.vocabulary.reads != "any dashes" or known in line.vocabulary.values):
         return line.takes(option, following, f"a value behind {option}"), 0
     return _value(line, option, known, following), 1
 

@@ -16,7 +16,7 @@ _DIRECTIVE = re.compile(r"(?P<word>#(?:PBS|BSUB))[ \t]+(?=\S)")
 _LONGEST = 1_000
 _FILLED_IN = re.compile(r"[$`{}<>@%]|\.\.\.|[^\x00-\x7f]|\b[A-Z][A-Z0-9_]{2,}\b")
 _ENTRY = re.compile(r"(?P<name>[A-Za-z_][\w.-]*)(?P<sign>=|==|:)(?P<value>.*)", re.ASCII | re.DOTALL)
-_SECTION = re.compile(r"(?P<name>[a-z]+)(?P<opens>[\[({])(?P<text>[^\[\](){}]*)(?P<closes>[\])}]?)", re.ASCII)
+_SECTION = re.compile(r"(?P<name>[a-z]+)(?P<opens>[\[({])(?P<text>[^\[\]{}]*)(?P<closes>[\])}]?)", re.ASCII)
 _SECTIONS = ("select", "order", "rusage", "span", "same", "cu", "affinity")
 _LONG_OPTION = re.compile(r"--(?P<name>[a-z][\w-]*)", re.ASCII)
 _UNFINISHED = (",", ":", "=", "+")
@@ -93,7 +93,8 @@ def _checked(directive: _Directive) -> Iterator[Finding]:
             yield from _list(directive, "-gpu", value)
         elif option == "-R":
             yield from _sections(directive, value)
-    yield from _blank(directive)
+    if not any(_FILLED_IN.search(word) for word in directive.words):
+        yield from _blank(directive)
 
 
 def _options(words: tuple[str, ...]) -> Iterator[tuple[str, str]]:
@@ -108,10 +109,10 @@ def _options(words: tuple[str, ...]) -> Iterator[tuple[str, str]]:
 def _long_option(directive: _Directive) -> Iterator[Finding]:
     """Yield an option with two dashes, which qsub of PBS does not have."""
     found = _LONG_OPTION.match(directive.words[0]) if directive.words and directive.word == "#PBS" else None
-    if found is not None:
-        name = found["name"].replace("-", "_")
-        is_resource = name in resource_lists()["#PBS -l"].names.split()
-        meant = f"-l {name}=" if is_resource else "an option of one letter"
+    name = found["name"].replace("-", "_") if found is not None else ""
+    # NEC's qsub has long options: others than resources of this one may be of that.
+    if found is not None and name in resource_lists()["#PBS -l"].names.split():
+        meant = f"-l {name}="
         yield report(
             "ENV110",
             at=directive.at,

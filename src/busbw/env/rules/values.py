@@ -46,6 +46,7 @@ _EARLIER = (2, 27)
 _LISTS = ("NCCL_IB_HCA", *INTERFACES)
 
 
+_QUOTATION = "quotation marks"
 _TOLD_APART = re.compile(r"\$\{?\w+\}?[\"']?\s+(?:==?|!=|-eq|-ne)\s+[\"']?([\w.-]+)")
 
 _ASSERTED = re.compile(r"^\s*(?:assert\b|self\.assert\w+\().*?\b([A-Z]+_[A-Z0-9_]+)\b")
@@ -119,12 +120,20 @@ def _finding(each: Assignment, variable: EnvVar, text: str, value_read: ValueRea
         evidence=setting_text(each),
         confidence="certain" if is_certain else "likely",
         effect=value_read.problem,
-        fix=f'{each.name}="{value_read.instead}"' if value_read.instead is not None else None,
+        fix=_with(each.name, value_read),
         source=variable.source,
         name=each.name,
         value=value_read.value if value_read.value is not None else "something else",
         written=shown(text),
     )
+
+
+def _with(name: str, value_read: ValueReading) -> str | None:
+    """Return the setting as it was meant: between quotes, but where quotes are what is wrong with it."""
+    if value_read.instead is None:
+        return None
+    mark = "" if value_read.kind == "other value" and _QUOTATION in (value_read.problem or "") else '"'
+    return f"{name}={mark}{value_read.instead}{mark}"
 
 
 def _empty(each: Assignment, variable: EnvVar, version: tuple[int, ...] | None) -> Iterator[Finding]:
