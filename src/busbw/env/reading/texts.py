@@ -98,7 +98,9 @@ def read(text: str, file: str, language: str | None = None) -> SettingsReading:
         ledger.unread(unreadable[0], f"{len(unreadable)} bytes from here on are no UTF-8; each is read as {_REPLACED}")
     is_posix = _SHEBANG.match(text) is None or _POSIX.match(text) is not None
     is_script = language is not None or _is_script(cleaned[:_FIRST], file)
-    ledger.is_script = chosen in {"shell", "slurm"} and is_posix and _TEMPLATES.search(text) is None
+    # A log may begin with the script that it is of.
+    is_whole = PurePath(file).suffix.lower() not in _OF_PEOPLE and _TEMPLATES.search(text) is None
+    ledger.is_script = chosen in {"shell", "slurm"} and is_posix and is_whole
     if chosen in _OF_SHELLS and not is_script and not _acts(cleaned[:_FIRST], file):
         ledger.spoken(0, len(cleaned))
     context = Context(ledger=ledger, scope=Scope(), nested=_nested)
