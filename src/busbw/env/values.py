@@ -362,6 +362,11 @@ def read_mpich(given: Given) -> ValueReading:
     return ValueReading(value=given.text)
 
 
+def read_plugin(given: Given) -> ValueReading:
+    """Return what the plug-in of HPC-X makes of a text: numbers by strtol, words as its manual has them."""
+    return read_described(given) if given.var.choices else read_c_number(given)
+
+
 _TORCH_ON = ("y", "yes", "1", "t", "true")
 _TORCH_OFF = ("n", "no", "0", "f", "false")
 _STOI = re.compile(r"\s*[+-]?\d{1,10}", re.ASCII)
@@ -402,7 +407,7 @@ _QUOTES = {'"': '"', "'": "'", "\u201c": "\u201d", "\u2018": "\u2019", "\u201e":
 _Reader = Callable[[Given], ValueReading]
 _READERS: dict[str, _Reader] = {
     "NCCL": read_nccl,
-    "HPC-X plug-in": read_c_number,
+    "HPC-X plug-in": read_plugin,
     "UCX": read_ucx,
     "UCC": read_ucx,
     "libfabric": read_libfabric,

@@ -3,7 +3,7 @@
 import re
 
 from busbw.env.misspelled import letters_off
-from busbw.env.values_c import OFF_WORDS, ON_WORDS, Given
+from busbw.env.values_c import OFF_WORDS, ON_WORDS, Given, in_bounds, leading_integer
 from busbw.model.envvar import ValueReading
 
 # Two letters off in a word of fewer letters make another word.
@@ -16,11 +16,11 @@ _SMALL = re.compile(r"=?[a-z]+", re.ASCII)
 _UNSAID = {"auto", "default", "none", "inf", "infinite", "infinity", "unlimited", "unset", "undef", "all", "max", "min"}
 _NUMBER = re.compile(r"\s*[+-]?(?:0[xX][0-9a-fA-F]+|\d+)\s*", re.ASCII)
 # Digits and then no number: a unit that nothing says is read, a decimal, an O for a 0. `8(x2)` and `0-3` are Slurm's.
-_NEARLY = re.compile(r"\d+(?:\.\d*|[A-Za-z]{1,4}|,\d+)|=\d+", re.ASCII)
+_NEARLY = re.compile(r"\d+(?:\.\d*|[A-Za-z]{1,4}|[,;]\d+)|=\d+", re.ASCII)
 _SIZE = re.compile(r"\s*\d+(?:\.\d+)?\s*(?:[kKmMgGtT](?:i?[bB])?|[bB])?\s*", re.ASCII)
 _FLOAT = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*", re.ASCII)
-# A number for each level of nesting.
-_BY_LEVEL = {"OMP_NUM_THREADS"}
+# A number for each level of nesting; a number and words that say what to leave out.
+_WITH_MORE = {"OMP_NUM_THREADS": r"\d+(?:,\d+)*", "I_MPI_DEBUG": r"\d+(?:,\w+)*"}
 # Owners that take the beginning of a word for it, and what stands behind a colon with it.
 _BY_BEGINNING = {"Open MPI", "PRRTE"}
 
@@ -39,18 +39,25 @@ def read_described(given: Given) -> ValueReading:
 
 def _word(given: Given) -> ValueReading:
     folded = {choice.lower(): choice for choice in given.var.choices}
-    word = given.text.strip().lower()
-    if given.var.kind == "list" or word in folded or word in _UNSAID or _NUMBER.fullmatch(word):
-        return ValueReading(value=given.text)
+    parts = given.text.lstrip("^").split(",") if given.var.kind == "list" else [given.text]
+    found = (_one_word(given, part.strip(), folded) for part in parts)
+    return next((each for each in found if each is not None), ValueReading(value=given.text))
+
+
+def _one_word(given: Given, text: str, folded: dict[str, str]) -> ValueReading | None:
+    """Return what is wrong with one word; None where it is one of the choices, or may be one."""
+    word = text.lower()
+    if word in folded or word in _UNSAID or _NUMBER.fullmatch(word):
+        return None
     if given.var.owner in _BY_BEGINNING:
         word = word.partition(":")[0]
         if any(choice.startswith(word) for choice in folded):
-            return ValueReading(value=given.text)
+            return None
     near = _nearest(word, tuple(folded))
     if near is not None:
-        return _not_known(given, f"{', '.join(given.var.choices)}", folded[near])
-    is_complete = given.var.checked == "source" and _WORD.fullmatch(given.text.strip()) and not given.text.isupper()
-    return _not_known(given, ", ".join(given.var.choices), None) if is_complete else ValueReading(value=given.text)
+        return _not_known(given, ", ".join(given.var.choices), folded[near] if given.var.kind != "list" else None)
+    is_complete = given.var.checked == "source" and _WORD.fullmatch(text) and not text.isupper()
+    return _not_known(given, ", ".join(given.var.choices), None) if is_complete else None
 
 
 def _nearest(word: str, choices: tuple[str, ...]) -> str | None:
@@ -77,8 +84,12 @@ def _switch(given: Given) -> ValueReading:
 def _number(given: Given) -> ValueReading:
     text, kind = given.text.strip(), given.var.kind
     shape = {"int": _NUMBER, "size": _SIZE, "float": _FLOAT}[kind]
-    is_by_level = given.var.name in _BY_LEVEL and re.fullmatch(r"\d+(?:,\d+)*", text, re.ASCII) is not None
-    if shape.fullmatch(text) or is_by_level or text.lower() in _UNSAID or text == given.var.default:
+    more = _WITH_MORE.get(given.var.name)
+    number = leading_integer(text) if kind == "int" and shape.fullmatch(text) else None
+    if number is not None and number.value is not None:
+        return in_bounds(given.var, number.value)
+    has_more = more is not None and re.fullmatch(more, text, re.ASCII) is not None
+    if shape.fullmatch(text) or has_more or text.lower() in _UNSAID or text == given.var.default:
         return ValueReading(value=given.text)
     is_slip = _SMALL.fullmatch(text) or _NEARLY.fullmatch(text)
     wanted = "a number of bytes" if kind == "size" else "a number"

@@ -22,6 +22,8 @@ class OptionValue(Value, frozen=True, kw_only=True):
     is_open: bool = False
     # What is taken beside the words, as a regular expression.
     lists: str | None = None
+    # What has to stand behind a word and its colon, as a regular expression; `wants` says it.
+    then: dict[str, str] = msgspec.field(default_factory=dict)
     # The shape of the whole value, as a regular expression, and how it is said.
     pattern: str | None = None
     wants: str | None = None

@@ -13,6 +13,7 @@ from busbw.model.finding import Finding
 from busbw.model.settings import Assignment
 
 _NCCL = "NCCL"
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
 _COMMA = ","
 # What people write for the comma, between two entries.
 _BETWEEN = re.compile(r"(?<=[\w\])])(?P<sign>[;|+]| +)(?=[\w/])", re.ASCII)
@@ -30,6 +31,9 @@ def lists(subject: SettingsSubject) -> Iterator[Finding]:
         variable = known(each.name)
         is_read = variable is not None and variable.owner != _NCCL and each.name not in INTERFACES
         if variable is None or not is_read or not each.value or each.form == "shell" or len(each.value) > _LONGEST:
+            continue
+        if variable.name == _VISIBLE:
+            # CUDA's reader is known: what it makes of such a list is told as a value.
             continue
         words, what, shortest = _words(each.name)
         if variable.kind != "list" and not words:
@@ -54,9 +58,12 @@ def _words(name: str) -> tuple[tuple[str, ...], str, int]:
 
 def _divided(each: Assignment, variable: EnvVar, value: str) -> Finding | None:
     """Return that something else than the comma stands between entries; None where nothing does, or it may."""
-    divider = variable.divider or _COMMA
+    signs = variable.divider or _COMMA
+    divider = _COMMA if _COMMA in signs else signs
     found = (_BETWEEN if divider == _COMMA else _COMMAS).search(value)
-    if found is None or divider not in _NAMES or divider in value or (each.computed and found["sign"].isspace()):
+    if found is None or divider not in _NAMES or divider in value:
+        return None
+    if found["sign"] in signs or (each.computed and found["sign"].isspace()):
         return None
     if divider != _COMMA and variable.owner in OF_BUILDING:
         # A comma may be part of a path.
@@ -82,7 +89,7 @@ def _unknown(
         return
     there_are = {word.lower().replace("-", "_") for word in words}
     for part in re.split("[,;]", value.lstrip("^")):
-        written = part.strip().lstrip("\\").partition(":")[0]
+        written = re.split("[:=(]", part.strip().lstrip("\\"))[0]
         word = written.lower().replace("-", "_")
         if not _WORD.fullmatch(written) or len(word) < shortest or word in there_are:
             continue

@@ -26,7 +26,7 @@ def known_option(vocabulary: LauncherOptions, name: str) -> str | tuple[str, ...
     if vocabulary.reads == "whole":
         return None
     begun = sorted(each for each in vocabulary.names if each.startswith(name))
-    common = [each for each in begun if each in vocabulary.common]
+    common = [each for each in begun if vocabulary.reads == "argparse" or each in vocabulary.common]
     if len(common) > 1:
         return tuple(common)
     return begun[0] if begun else None

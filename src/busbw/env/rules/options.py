@@ -23,6 +23,7 @@ _OPTION = re.compile(r"(?P<dashes>--?)(?P<name>[A-Za-z][\w.-]*)(?P<equals>=?)(?P
 _COUNT = re.compile(r"(?P<name>[a-z]+)(?P<count>\d+)", re.ASCII)
 _LIKE_COUNT = re.compile(r"[np]{2,4}", re.ASCII)
 _YES_OR_NO = {"yes", "no", "true", "false", "on", "off"}
+_UNITS = {"KB", "MB", "GB", "TB"}
 # A letter for a digit.
 _LIKE_DIGITS = re.compile(r"[\dOoIl]*\d[\dOoIl]*", re.ASCII)
 _RUNTIMES = {"docker", "nvidia-docker", "podman", "nerdctl", "apptainer", "singularity", "ray"}
@@ -158,7 +159,8 @@ def _checked(line: _Line) -> Iterator[Finding]:
             if not line.is_directive:
                 # The program, or what is not known.
                 return
-            if _FILLED_IN.search(" ".join(line.words)) is None and not _IN_CAPITALS.search(word):
+            is_word = word in _UNITS or not _IN_CAPITALS.search(word)
+            if _FILLED_IN.search(" ".join(line.words)) is None and is_word:
                 yield _stray(line, word)
             return
         finding, taken = _option(line, word, parts, rest)
@@ -359,6 +361,9 @@ def _again(line: _Line, option: str, known: str, value: str) -> Finding | None:
 
 def _word(line: _Line, option: str, value: str, wanted: OptionValue) -> Finding | None:
     """Return the word of a value that an option does not know."""
+    for word, shape in wanted.then.items():
+        if value.lower().startswith(f"{word}:") and re.match(shape, value[len(word) + 1 :]) is None:
+            return line.takes(option, value, f"{option} {word}:{wanted.wants}")
     known = [each.lower() for each in wanted.words]
     for each in re.split(f"[{wanted.divided_by}]", value) if wanted.divided_by else [value]:
         word = each.lower().partition("=")[0] if wanted.begins else each.lower()
