@@ -57,8 +57,8 @@ c: {script: [export D=e]}
     "python": b"import os\nos.environ['A'] = 'b'\nenv = dict(os.environ, C=\"d\")\nenv.update({'E': str(1), 'F': g})\n"
     b"os.environ.setdefault('H', 'i' 'j')\ndel env['K']\nenv |= {'L': '''m\nn'''}  # o\n",
     "environment": b"A=b\nC=d\ne\n",
-    "makefile": b"A = b\nexport C := $(A) # d\nifeq ($(E),1)\nexport F=$(shell g)\nelse\nendif\nh: i\n\t@C=j mpirun -x K=$$l \\\n\t./m\n"
-    b"h: export N=o\ndefine p\nq\nendef\n",
+    "makefile": b"A = b\nexport C := $(A) # d\nifeq ($(E),1)\nexport F=$(shell g)\nelse\nendif\nh: i\n"
+    b"\t@C=j mpirun -x K=$$l \\\n\t./m\nh: export N=o\ndefine p\nq\nendef\n",
     "notebook": b'{"cells": [{"cell_type": "code", "source": ["%env A=b\\n", "!mpirun -x C=d ./e\\n", "f = 1"]},'
     b' {"cell_type": "code", "source": "%%bash\\nexport G=h"}]}',
     "toml": b"[env]\nA = \"b\"\nC = ['mpirun -x D=e ./f', \"g\"]\n[[job]]\nh = { NCCL_DEBUG = 'INFO' } # i\nj = 5\n",

@@ -84,7 +84,7 @@ def read_makefile(piece: Spelled, context: Context) -> None:
             makefile.exported.update((found["names"] or "").split())
             makefile.exports_all = makefile.exports_all or not found["names"]
         makefile.exports_all = makefile.exports_all or line.text.startswith(_ALL)
-    _Reader(context, makefile).read(lines)
+    _Statements(context, makefile).read(lines)
 
 
 def _lines(piece: Spelled) -> Iterator[tuple[bool, Spelled]]:
@@ -109,7 +109,7 @@ def _lines(piece: Spelled) -> Iterator[tuple[bool, Spelled]]:
         yield is_recipe, joined(parts, at=piece.origin(start))
 
 
-class _Reader:
+class _Statements:
     """Goes through the lines of a makefile."""
 
     def __init__(self, context: Context, makefile: _Makefile) -> None:

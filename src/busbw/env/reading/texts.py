@@ -99,7 +99,7 @@ def read(text: str, file: str, language: str | None = None) -> SettingsReading:
     is_posix = _SHEBANG.match(text) is None or _POSIX.match(text) is not None
     is_script = language is not None or _is_script(cleaned[:_FIRST], file)
     # A log may begin with the script that it is of.
-    is_whole = PurePath(file).suffix.lower() not in _OF_PEOPLE and _TEMPLATES.search(text) is None
+    is_whole = PurePath(file).suffix.lower() not in _OUTPUTS and _TEMPLATES.search(text) is None
     ledger.is_script = chosen in {"shell", "slurm"} and is_posix and is_whole
     if chosen in _OF_SHELLS and not is_script and not _acts(cleaned[:_FIRST], file):
         ledger.spoken(0, len(cleaned))
@@ -204,6 +204,7 @@ _DOES = re.compile(
     re.MULTILINE,
 )
 # Texts for people, and what programs print: a script among them begins as one.
+_OUTPUTS = {".log", ".out", ".err"}
 _OF_PEOPLE = {".txt", ".log", ".out", ".err", ".rst", ".tex", ".org", ".adoc", ".snap", ".golden", ".1", ".7"}
 _ASSIGNMENT = re.compile(r"[A-Za-z_][\w.%()-]*=")
 _SHELL_LINE = re.compile(r"(?:export|declare|typeset|unset|setenv|source|module|if|for|echo)\b|[a-z]\S*\s+-")
