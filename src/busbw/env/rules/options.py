@@ -46,8 +46,8 @@ class _Line:
     # Whether no word of it is hidden in a variable, and the launcher's name stands in the line itself.
     is_whole: bool = True
     is_written: bool = True
-    # The lines from where it begins, with one blank between words; empty: they are what the words say.
-    text: str = ""
+    # The lines from where it begins; (): they are what the words say.
+    lines: tuple[str, ...] = ()
     is_directive: bool = False
     # The numbers that its options were given so far, by the option.
     given: dict[str, str] = field(default_factory=dict)
@@ -139,7 +139,7 @@ def _line_of(launch: LaunchCommand, lines: tuple[str, ...]) -> _Line | None:
         program,
         is_whole=not launch.computed,
         is_written=argv[0].rpartition("/")[2] in own[0],
-        text=" ".join(word for line in own for word in line.removesuffix("\\").split()),
+        lines=own,
     )
 
 
@@ -297,6 +297,12 @@ def _is_value(line: _Line, following: str) -> bool:
     return not following.startswith("-") and (line.is_directive or _SCRIPT.fullmatch(following) is None)
 
 
+def _follows(line: _Line, option: str, following: str) -> bool:
+    """Whether a word is written right behind an option: a variable that is empty may stand between the two."""
+    text = " ".join(word for own in line.lines for word in own.removesuffix("\\").split())
+    return not text or f"{option} {following.partition('=')[0]}" in text
+
+
 def _with_next(line: _Line, option: str, known: str, following: str | None) -> _Step:
     """Return the same for an option whose value is the next word, if it takes one."""
     is_letter = not option.startswith("--") and len(option) == 2 and line.vocabulary.reads != "any dashes"
@@ -309,9 +315,8 @@ def _with_next(line: _Line, option: str, known: str, following: str | None) -> _
         return line.takes(option, "nothing", f"a value behind {option}"), 0
     parts = _OPTION.fullmatch(following)
     is_option = parts is not None and parts["dashes"] == "--" and parts["name"] in line.vocabulary.names
-    # A variable that is empty may stand between the two.
-    stands_before = f"{option} {following.partition('=')[0]}" in line.text or not line.text
-    if is_option and stands_before and (line.vocabulary.reads != "any dashes" or known in line.vocabulary.values):
+    is_checked = line.vocabulary.reads != "any dashes" or known in line.vocabulary.values
+    if is_option and is_checked and _follows(line, option, following):
         return line.takes(option, following, f"a value behind {option}"), 0
     return _value(line, option, known, following), 1
 
