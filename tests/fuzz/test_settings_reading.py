@@ -57,6 +57,8 @@ c: {script: [export D=e]}
     "python": b"import os\nos.environ['A'] = 'b'\nenv = dict(os.environ, C=\"d\")\nenv.update({'E': str(1), 'F': g})\n"
     b"os.environ.setdefault('H', 'i' 'j')\ndel env['K']\nenv |= {'L': '''m\nn'''}  # o\n",
     "environment": b"A=b\nC=d\ne\n",
+    "makefile": b"A = b\nexport C := $(A) # d\nifeq ($(E),1)\nexport F=$(shell g)\nelse\nendif\nh: i\n"
+    b"\t@C=j mpirun -x K=$$l \\\n\t./m\nh: export N=o\ndefine p\nq\nendef\n",
     "notebook": b'{"cells": [{"cell_type": "code", "source": ["%env A=b\\n", "!mpirun -x C=d ./e\\n", "f = 1"]},'
     b' {"cell_type": "code", "source": "%%bash\\nexport G=h"}]}',
     "toml": b"[env]\nA = \"b\"\nC = ['mpirun -x D=e ./f', \"g\"]\n[[job]]\nh = { NCCL_DEBUG = 'INFO' } # i\nj = 5\n",
@@ -131,13 +133,25 @@ PATTERNS = (
     "env['A'] = 'b'\n", "env.update({'A': ", "env = dict(", "'''", "del env[", "if a:\n ",
     "Environment=A=b \\\n", "ExecStart=", "```\n", "~~~~sh\nA=b\n",
     "- ", "- - ", "{a: ", "[", "a: &a\n", "&a ", "{{", "a = a .. a\n", "{", "setenv A $a$b", "set a $a$a\n", '"$a',
-    "ENV A=b \\\n", "RUN <<E\n", "%post\n", "{{ x }}", "? ", "\t", "\u201c",
+    "ENV A=b \\\n", "RUN <<E\n", "export A=$(A)$(B)\n", "$(", "a:\n\t", "ifdef A\n", "%post\n", "{{ x }}",
+    "? ", "\t", "\u201c",
 )  # fmt: skip
 
 
 @pytest.mark.parametrize(
     "language",
-    ["shell", "dockerfile", "apptainer", "kubernetes", "modulefile", "environment", "markdown", "systemd", "python"],
+    [
+        "shell",
+        "dockerfile",
+        "apptainer",
+        "kubernetes",
+        "modulefile",
+        "environment",
+        "markdown",
+        "systemd",
+        "python",
+        "makefile",
+    ],
 )
 def test_a_long_input_takes_no_longer_than_its_length_explains(language: str) -> None:
     for pattern in PATTERNS:

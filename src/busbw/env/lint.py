@@ -24,9 +24,11 @@ from busbw.env.rules.launch_lines import (
     taken_for_variables,
     waits,
 )
+from busbw.env.rules.lists import lists
 from busbw.env.rules.mvapich import generations
 from busbw.env.rules.options import launch_options
 from busbw.env.rules.placement import overlaps, placement, shares
+from busbw.env.rules.resource_directives import resource_directives
 from busbw.env.rules.script_lines import documents, other_words, unused
 from busbw.env.rules.shell_lines import not_set, open_documents
 from busbw.env.rules.subject import CheckContext, SettingsSubject, known, plain_name, plain_value, subject_of
@@ -51,6 +53,7 @@ _ALONE: tuple[_Rule, ...] = (
     names,
     generations,
     values,
+    lists,
     devices,
     repeats,
     effects,
@@ -62,6 +65,7 @@ _ALONE: tuple[_Rule, ...] = (
     shares,
     launch_options,
     directives,
+    resource_directives,
     option_values,
     behind_program,
     mpi_types,

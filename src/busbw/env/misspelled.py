@@ -31,10 +31,16 @@ _DISTINCT = {
     *("OMPI", "OPAL", "PMIX", "PRTE", "MPICH", "MPIR", "HYDRA", "I", "MV2", "MVP"),
     *("CUDA", "NVIDIA", "TORCH", "PYTORCH", "GLOO", "APPTAINER", "SINGULARITY", "ENROOT"),
 }
+# Of these every name is known, of one release at least.
+_LISTED = {"FI", "MV2", "MVP", "MPIR"}
 # Libraries of collectives of other makers: HCCL, MCCL, XCCL, CNCL. Their variables are no slips of NCCL's.
 _OTHER_LIBRARY = re.compile(r"(?!N+C*CCL)[A-Z]{1,3}CCL|CNCL")
 _STEM = 3
 _FEWEST_WORDS = 2
+# Prefixes of three letters are a slip away from each other: what follows must then be a name of theirs to the letter.
+_SHORT = 3
+# MP_ is read by IBM's environment, MPI_ by many.
+_OTHERS = {"MP", "MPI"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +87,7 @@ class NameIndex:
         self._by_words: dict[tuple[str, ...], list[str]] = defaultdict(list)
         self._by_stems: dict[tuple[str, ...], list[str]] = defaultdict(list)
         self._by_prefix: dict[str, list[KnownName]] = defaultdict(list)
+        self._by_shortened: dict[tuple[str, ...], list[str]] = defaultdict(list)
         self._vocabulary: set[str] = set()
         described = variables()
         for name in (*described, *(each for each in readers() if each not in described)):
@@ -92,7 +99,20 @@ class NameIndex:
             self._by_words[_words(spelled)].append(name)
             self._by_stems[_stems(spelled)].append(name)
             self._vocabulary.update(spelled.split("_"))
+            if prefix in _LISTED:
+                self._add_shortened(name)
             self._by_prefix[prefix].append(KnownName(name, spelled, letters_of(spelled)))
+
+    def _add_shortened(self, name: str) -> None:
+        words = name.split("_")
+        for place in range(1, len(words)):
+            self._by_shortened[(*words[:place], *words[place + 1 :])].append(name)
+
+    def lacking_a_word(self, spelled: str) -> Iterator[str]:
+        """Yield the name that has one word more, of readers whose names are all known; none where there are several."""
+        words = tuple(spelled.split("_"))
+        found = set(self._by_shortened.get(words, ())) if len(words) > _FEWEST_WORDS else set[str]()
+        yield from found if len(found) == 1 else ()
 
     def alike(self, spelled: str) -> Iterator[str]:
         """Yield names that differ in case, hyphens or underscores only."""
@@ -115,6 +135,15 @@ class NameIndex:
             others = folded(name).split("_")
             if all(one.startswith(other) or other.startswith(one) for one, other in zip(words, others, strict=True)):
                 yield name
+
+    def with_prefix_mended(self, spelled: str) -> Iterator[str]:
+        """Yield names of a short prefix that this one's is a slip away from, the rest being the same."""
+        prefix, _, rest = spelled.partition("_")
+        if prefix in self._by_prefix or prefix in _OTHERS or len(rest) <= _SHORT:
+            return
+        for other, candidates in self._by_prefix.items():
+            if len(other) == _SHORT and _slip_away(prefix, other):
+                yield from (each.name for each in candidates if each.spelled == f"{other}_{rest}")
 
     def beginning_alike(self, spelled: str) -> Iterator[KnownName]:
         """Yield names with the same prefix, or with one that is a slip away from it."""
@@ -230,7 +259,11 @@ def _candidates(name: str) -> Iterator[str]:
     if alike or _OF_SCRIPTS.fullmatch(name):
         return
     yield from known.with_words_moved(spelled)
+    yield from known.with_prefix_mended(spelled)
     yield from _last_letter(name)
+    yield from _said_twice(name)
+    yield from _of_another(name)
+    yield from known.lacking_a_word(spelled)
     if not name.startswith(_COMPLETE) and known.has_words_of(spelled):
         # Such as RX for TX: of these readers not every name is known.
         return
@@ -246,6 +279,30 @@ def _last_letter(name: str) -> Iterator[str]:
     yield from (name + letter for letter in "DS" if name + letter in variables())
     if name.startswith("OMPI_") and f"OMPI_MCA_{name.removeprefix('OMPI_')}" in variables():
         yield f"OMPI_MCA_{name.removeprefix('OMPI_')}"
+
+
+def _said_twice(name: str) -> Iterator[str]:
+    """Yield the known name that has each word once, where one stands twice in a row."""
+    words = name.split("_")
+    once = "_".join(word for word, before in zip(words, ["", *words], strict=False) if word != before)
+    if once != name and once in variables():
+        yield once
+
+
+# Libraries whose names are taken for NCCL's, and whose own have other words behind the prefix.
+_BESIDE_NCCL = {"UCX", "FI", "UCC", "SHARP", "HCOLL", "GLOO"}
+# What components of MPI itself are set by, and never those that start its processes.
+_OF_MPI = re.compile(
+    r"(?:PRTE|PMIX)_MCA_(?=(?:mpi|btl|pml|mtl|osc|coll|bml|io|fcoll|fbtl|opal|op|topo|spml|scoll)(?:_|$))"
+)
+
+
+def _of_another(name: str) -> Iterator[str]:
+    """Yield the variable of NCCL or Open MPI that a name with the prefix of a library beside it is but for that."""
+    prefix, _, rest = name.partition("_")
+    meant = f"{_COMPLETE}{rest}" if prefix in _BESIDE_NCCL and "_" in rest else _OF_MPI.sub("OMPI_MCA_", name)
+    if meant != name and meant in variables() and not variables()[meant].until:
+        yield meant
 
 
 def _opposite(name: str) -> str | None:

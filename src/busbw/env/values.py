@@ -9,14 +9,17 @@ from busbw.env.values_c import (
     OFF_WORDS,
     ON_WORDS,
     Given,
+    Numeral,
     default_of,
     in_bounds,
+    judged_number,
     leading_integer,
     meant_bytes,
     read_c_number,
     suffixed_bytes,
     without_number,
 )
+from busbw.env.values_described import read_described
 from busbw.env.values_nccl import read_nccl
 from busbw.model.envvar import EnvVar, ValueReading
 
@@ -31,7 +34,7 @@ def read_cuda(given: Given) -> ValueReading:
         return ValueReading(value="0" if given.text in ("", "0") else "1")
     if given.var.kind == "enum" and given.var.choices:
         return _word(given.var, given.text)
-    return read_c_number(given)
+    return read_described(given) if given.var.kind == "float" else read_c_number(given)
 
 
 def _visible(text: str) -> ValueReading:
@@ -129,7 +132,7 @@ def read_mpi(given: Given) -> ValueReading:
         return _mpi_switch(given.text)
     if given.var.kind == "list":
         return _components(given.text)
-    return ValueReading(value=given.text)
+    return read_described(given)
 
 
 def _mpi_switch(text: str) -> ValueReading:
@@ -359,13 +362,52 @@ def read_mpich(given: Given) -> ValueReading:
     return ValueReading(value=given.text)
 
 
+def read_plugin(given: Given) -> ValueReading:
+    """Return what the plug-in of HPC-X makes of a text: numbers by strtol, words as its manual has them."""
+    return read_described(given) if given.var.choices else read_c_number(given)
+
+
+_TORCH_ON = ("y", "yes", "1", "t", "true")
+_TORCH_OFF = ("n", "no", "0", "f", "false")
+_STOI = re.compile(r"\s*[+-]?\d{1,10}", re.ASCII)
+
+
+def read_pytorch(given: Given) -> ValueReading:
+    """Return what PyTorch makes of a text: getCvarInt and getCvarBool of torch/csrc/distributed/c10d/Utils.hpp."""
+    if not given.var.name.startswith(("TORCH_NCCL_", "TORCH_FR_")) or given.var.kind not in ("int", "bool"):
+        return read_described(given)
+    if given.var.kind == "int":
+        number = _STOI.match(given.text)
+        if number is not None:
+            return judged_number(
+                given.var,
+                given.text,
+                Numeral(value=int(number[0]), base=10, digits=number[0].strip(), rest=given.text[number.end() :]),
+            )
+        word = given.text.strip().lower()
+        instead = "1" if word in ON_WORDS else "0" if word in OFF_WORDS else None
+        return _stopped(given, "a number", instead)
+    word = given.text.lower()
+    if word in (*_TORCH_ON, *_TORCH_OFF):
+        return ValueReading(value="1" if word in _TORCH_ON else "0")
+    meant = word.strip()
+    return _stopped(
+        given, "0, 1, yes, no, true and false", "1" if meant in ON_WORDS else "0" if meant in OFF_WORDS else None
+    )
+
+
+def _stopped(given: Given, known: str, instead: str | None) -> ValueReading:
+    problem = f"PyTorch takes {known}: with {given.shown} the process group is not made"
+    return ValueReading(value=None, problem=problem, kind="fails", instead=instead)
+
+
 # What is longer is not a setting; looking at it would only take time.
 LONGEST = 32_768
 _QUOTES = {'"': '"', "'": "'", "\u201c": "\u201d", "\u2018": "\u2019", "\u201e": "\u201c", "`": "`"}
 _Reader = Callable[[Given], ValueReading]
 _READERS: dict[str, _Reader] = {
     "NCCL": read_nccl,
-    "HPC-X plug-in": read_c_number,
+    "HPC-X plug-in": read_plugin,
     "UCX": read_ucx,
     "UCC": read_ucx,
     "libfabric": read_libfabric,
@@ -378,18 +420,19 @@ _READERS: dict[str, _Reader] = {
     "MVAPICH2": read_mvapich2,
     "MVAPICH2-GDR": read_mvapich2,
     "MVAPICH 4": read_mpich,
+    "PyTorch": read_pytorch,
 }
 
 
 def read_value(var: EnvVar, text: str, version: tuple[int, ...] | None = None) -> ValueReading:
     """Return what the reader of `var` makes of `text`.
 
-    `version` is that of the variable's owner, and matters for NCCL only; None: the newest that is known. A reader whose
-    rules are not known takes the text as it is.
+    `version` is that of the variable's owner, and matters for NCCL only; None: the newest that is known. Of a reader
+    whose code is not known only its manual is.
     """
     if len(text) > LONGEST:
         return ValueReading(value=None, problem=f"it has {len(text)} characters, which no setting has", kind="odd")
-    reader = _READERS.get(var.owner, _as_it_is)
+    reader = _READERS.get(var.owner, read_described)
     value_read = reader(Given(var, text, version))
     bare = _unquoted(text)
     if bare is not None:
@@ -399,10 +442,6 @@ def read_value(var: EnvVar, text: str, version: tuple[int, ...] | None = None) -
         what = "the carriage return" if text.endswith("\r") else "the space around it"
         return _flawed(value_read, f"{what} is part of the value", stripped)
     return value_read
-
-
-def _as_it_is(given: Given) -> ValueReading:
-    return ValueReading(value=given.text)
 
 
 def _unquoted(text: str) -> str | None:

@@ -140,6 +140,34 @@ def meant_words(name: str) -> dict[str, str]:
     return {word: each.means for each in _words().meant if name in each.variables for word in each.written}
 
 
+class WordsOfList(Value, frozen=True, kw_only=True):
+    """The words that lists of other readers than NCCL take, as far as they are known, with blanks between them."""
+
+    variables: tuple[str, ...]
+    words: str
+    # What one of them is called.
+    what: str
+    # Letters of the shortest word that is looked at.
+    shortest: int = 4
+    source: str
+
+
+class _WordsOfLists(Value, frozen=True, kw_only=True):
+    list: tuple[WordsOfList, ...]
+
+
+@cache
+def _words_of_lists() -> dict[str, WordsOfList]:
+    raw = files("busbw").joinpath("data", "words_of_lists.toml").read_bytes()
+    declared = msgspec.toml.decode(raw, type=_WordsOfLists).list
+    return {name: each for each in declared for name in each.variables}
+
+
+def words_of_list(name: str) -> WordsOfList | None:
+    """Return the words that the list of a variable takes; None for one whose words are not declared."""
+    return _words_of_lists().get(name)
+
+
 class _Exports(Value, frozen=True, kw_only=True):
     export: tuple[PluginExport, ...]
 

@@ -22,6 +22,8 @@ class OptionValue(Value, frozen=True, kw_only=True):
     is_open: bool = False
     # What is taken beside the words, as a regular expression.
     lists: str | None = None
+    # What has to stand behind a word and its colon, as a regular expression; `wants` says it.
+    then: dict[str, str] = msgspec.field(default_factory=dict)
     # The shape of the whole value, as a regular expression, and how it is said.
     pattern: str | None = None
     wants: str | None = None
@@ -32,8 +34,8 @@ class LauncherOptions(Value, frozen=True, kw_only=True, dict=True):
 
     programs: tuple[str, ...]
     # getopt: one letter behind one dash, words behind two, and a beginning that fits one word only is that word;
-    # argparse: the same, with - and _ as one; any dashes: words behind one or two, whole.
-    reads: Literal["getopt", "argparse", "any dashes"]
+    # argparse: the same; whole: the same without beginnings; any dashes: words behind one or two, whole.
+    reads: Literal["getopt", "argparse", "whole", "any dashes"]
     source: str
     checked: str
     flags: str = ""
@@ -45,6 +47,8 @@ class LauncherOptions(Value, frozen=True, kw_only=True, dict=True):
     # Known by name, and of a kind that does not matter.
     other: str = ""
     plugin: str = ""
+    # Whether - and _ between words are one.
+    dashes_alike: bool = False
     # What every release of every program has.
     everywhere: str = ""
     # Options of one letter: with a value, without one, with one that is any text.
@@ -86,13 +90,32 @@ class LauncherOptions(Value, frozen=True, kw_only=True, dict=True):
         return {name: each for each in self.value for name in each.options}
 
 
+class Concept(Value, frozen=True, kw_only=True):
+    """What several launchers are told, each by an option of its own."""
+
+    names: tuple[str, ...]
+    # The launcher that the first of the names is of.
+    of: str
+
+
 class _Launchers(Value, frozen=True, kw_only=True):
     launcher: tuple[LauncherOptions, ...]
+    concept: tuple[Concept, ...]
+
+
+@cache
+def _declared() -> _Launchers:
+    # The file is part of the package: an error in it is a bug, and says so.
+    return msgspec.toml.decode(files("busbw").joinpath("data", "launchers.toml").read_bytes(), type=_Launchers)
 
 
 @cache
 def launcher_options() -> dict[str, LauncherOptions]:
     """Return the options by program; `accelerate launch` and `flux run` are two words. Cheap after the first call."""
-    # The file is part of the package: an error in it is a bug, and says so.
-    read = msgspec.toml.decode(files("busbw").joinpath("data", "launchers.toml").read_bytes(), type=_Launchers)
-    return {program: each for each in read.launcher for program in each.programs}
+    return {program: each for each in _declared().launcher for program in each.programs}
+
+
+@cache
+def concepts() -> dict[str, Concept]:
+    """Return what options of several launchers say, by their names without dashes, with hyphens."""
+    return {name.replace("_", "-"): each for each in _declared().concept for name in each.names}

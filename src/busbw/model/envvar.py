@@ -36,6 +36,8 @@ class EnvVar(Value, kw_only=True, frozen=True):
     # The words or tokens it takes; empty: any of its kind. `accepted` says it in words where tokens do not.
     choices: tuple[str, ...] = ()
     accepted: str | None = None
+    # What may stand between the entries of a list; None: a comma.
+    divider: str | None = None
     least: Integer | None = None
     most: Integer | None = None
     # Versions of the owner: the first that reads it, the first that no longer does.
@@ -75,8 +77,9 @@ class Misspelling(Value, kw_only=True, frozen=True):
 
 # other value: it is read as something else than it seems to say; ignored: the reader keeps its default;
 # clipped: it is moved into the limits; out of range: it is read, and none that it is for; fails: the job stops;
-# odd: read as meant, and written so that it may not be.
-ValueProblem = Literal["other value", "ignored", "clipped", "out of range", "fails", "odd"]
+# odd: read as meant, and written so that it may not be; not known: none of what the manual has, of a reader whose code
+# is not known.
+ValueProblem = Literal["other value", "ignored", "clipped", "out of range", "fails", "odd", "not known"]
 # known: something reads it; misspelt: nothing does, and `meant` is near; unknown: nothing does, and all names of that
 # prefix are known; open: cannot tell, names of that prefix are open-ended or scripts make them up.
 NameVerdict = Literal["known", "misspelt", "unknown", "open"]

@@ -83,7 +83,7 @@ def test_a_list_in_toml_holds_the_values_of_several_runs():
     assert [(each.value, each.alternatives) for each in reading.assignments] == [(None, ("0", "1")), ("INFO", ())]
 
 
-@pytest.mark.parametrize("file", ["Jenkinsfile-mpi", "Makefile.frontier"])
+@pytest.mark.parametrize("file", ["Jenkinsfile-mpi", "sub/CMakeLists.txt"])
 def test_files_of_build_systems_are_known_by_how_they_begin(file: str):
     with pytest.raises(InputError, match="by its name it is"):
         read("a\n", file)

@@ -278,7 +278,7 @@ def test_a_log_with_the_lines_of_a_terminal_is_no_script_of_windows():
     assert "ENV007" in codes(f"{log}export NCCL_DEBUG=INFO\r\n", "result.txt")
 
 
-@pytest.mark.parametrize("name", ["alltoallv_init.c.in", "Makefile.in", "job.c.j2"])
+@pytest.mark.parametrize("name", ["alltoallv_init.c.in", "CMakeLists.txt", "job.c.j2"])
 def test_what_a_file_is_made_from_is_in_the_language_of_the_file(name: str):
     with pytest.raises(InputError, match="which is not read"):
         read("UCX_CFLAGS = -O2\n", name)

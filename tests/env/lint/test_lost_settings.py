@@ -196,7 +196,7 @@ LINES = {
     "two names behind -x": ("mpirun -x NCCL_NET,NCCL_DEBUG ./a", "mpirun -x NCCL_NET -x NCCL_DEBUG ./a", "ENV128"),
     "components with a blank": ("mpirun --mca btl tcp self ./a", "mpirun --mca btl tcp,self ./tcp ./a", "ENV125"),
     "an equals sign for the program": ("mpirun -x NCCL_NET =IB ./a", "mpirun -x NCCL_NET=IB ./a", "ENV125"),
-    "a component": ("mpirun --mca pml ucxx ./a", "mpirun --mca pml ^ucx ./a", "ENV047"),
+    "a component": ("mpirun --mca pml ucxx ./a", "mpirun --mca pml ^ucx ./a", "ENV129"),
     "what only some programs read": ("export NCCL_TIMEOUT=60", "export TORCH_NCCL_BLOCKING_WAIT=0", "ENV025"),
 }
 

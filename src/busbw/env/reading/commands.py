@@ -431,6 +431,13 @@ def _flux(fields: list[Field], context: Context) -> int | None:
     return None
 
 
+def _ray(fields: list[Field], context: Context) -> int | None:
+    """Read `ray start`, which starts no ranks itself: its workers have the environment that it has."""
+    if len(fields) > 1 and fields[1].text == "start":
+        return other(fields, context, family="Ray")
+    return _unknown(fields, context)
+
+
 _LAUNCHERS: dict[str, tuple[Kind, Reader]] = {
     **dict.fromkeys(
         (
@@ -463,6 +470,7 @@ _WRAPPERS: dict[str, Callable[[list[Field], Context], int | None]] = {
     "su": _shell,
     "runuser": _shell,
     "flux": _flux,
+    "ray": _ray,
     **dict.fromkeys(("ssh", "pdsh", "clush", "rsh"), _ssh),
 }
 _KNOWN = frozenset((*_LAUNCHERS, *_WRAPPERS, *PREFIXES, *SHELLS))

@@ -336,6 +336,9 @@ class Script:
         self._constructs.begin_arm()
 
     def _open_bracket(self, at: int) -> None:
+        if self._words and self._words[0].plain == "time" and _may_precede(self._words):
+            # `time (command)`: no function of that name.
+            self._words = []
         if len(self._words) == 1 and self._words[0].plain and not self._redirects:
             # NAME ( ) begins a function.
             self._function, self._words = self._words[0].start, []

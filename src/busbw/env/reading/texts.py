@@ -12,6 +12,7 @@ from busbw.base.errors import InputError
 from busbw.env.reading.commands import FAMILY_NAME, LAUNCHERS, as_script
 from busbw.env.reading.context import Context, Ledger, Scope
 from busbw.env.reading.images import read_apptainer, read_dockerfile
+from busbw.env.reading.makefiles import read_makefile
 from busbw.env.reading.manifests import read_json, read_kubernetes
 from busbw.env.reading.modulefiles import read_modulefile
 from busbw.env.reading.notebooks import read_notebook
@@ -34,6 +35,7 @@ _LARGEST = {
     "kubernetes": 2**20,
     "json": 2**20,
     "modulefile": 2**20,
+    "makefile": 2**20,
     "markdown": 2**20,
     "python": 2**20,
     "notebook": 2**22,
@@ -50,6 +52,7 @@ _READERS: dict[str, Callable[[Spelled, Context], None]] = {
     "json": read_json,
     "modulefile": read_modulefile,
     "systemd": read_systemd,
+    "makefile": read_makefile,
     "python": read_python,
     "notebook": read_notebook,
     "toml": read_toml,
@@ -95,7 +98,9 @@ def read(text: str, file: str, language: str | None = None) -> SettingsReading:
         ledger.unread(unreadable[0], f"{len(unreadable)} bytes from here on are no UTF-8; each is read as {_REPLACED}")
     is_posix = _SHEBANG.match(text) is None or _POSIX.match(text) is not None
     is_script = language is not None or _is_script(cleaned[:_FIRST], file)
-    ledger.is_script = chosen in {"shell", "slurm"} and is_posix and _TEMPLATES.search(text) is None
+    # A log may begin with the script that it is of.
+    is_whole = PurePath(file).suffix.lower() not in _OUTPUTS and _TEMPLATES.search(text) is None
+    ledger.is_script = chosen in {"shell", "slurm"} and is_posix and is_whole
     if chosen in _OF_SHELLS and not is_script and not _acts(cleaned[:_FIRST], file):
         ledger.spoken(0, len(cleaned))
     context = Context(ledger=ledger, scope=Scope(), nested=_nested)
@@ -199,6 +204,7 @@ _DOES = re.compile(
     re.MULTILINE,
 )
 # Texts for people, and what programs print: a script among them begins as one.
+_OUTPUTS = {".log", ".out", ".err"}
 _OF_PEOPLE = {".txt", ".log", ".out", ".err", ".rst", ".tex", ".org", ".adoc", ".snap", ".golden", ".1", ".7"}
 _ASSIGNMENT = re.compile(r"[A-Za-z_][\w.%()-]*=")
 _SHELL_LINE = re.compile(r"(?:export|declare|typeset|unset|setenv|source|module|if|for|echo)\b|[a-z]\S*\s+-")
@@ -210,7 +216,7 @@ _GOES_ON = re.compile(r"[A-Za-z_]\w*=(?:\"[^\"]*|'[^']*)\\$")
 _NOT_READ = {
     ".toml": "TOML", ".tf": "Terraform", ".tfvars": "Terraform", ".hcl": "HCL", ".ini": "an INI file",
     ".c": "C", ".cc": "C++", ".cpp": "C++", ".h": "C", ".hpp": "C++", ".cu": "CUDA", ".go": "Go",
-    ".rs": "Rust", ".am": "a makefile", ".mk": "a makefile", ".ac": "an input of Autoconf", ".cmake": "CMake",
+    ".rs": "Rust", ".ac": "an input of Autoconf", ".cmake": "CMake",
     ".html": "HTML", ".xml": "XML", ".csv": "a table",
 }  # fmt: skip
 _OF_TEMPLATES = {".in", ".j2", ".jinja", ".template", ".tmpl", ".tpl"}
@@ -218,7 +224,7 @@ _BY_SUFFIX = {
     ".md": "markdown", ".markdown": "markdown", ".rst": "markdown", ".py": "python", ".pyw": "python",
     ".eb": "python", ".ipynb": "notebook",
     ".json": "json", ".jsonc": "json", ".json5": "json", ".code-workspace": "json",
-    ".csh": "csh", ".tcsh": "csh",
+    ".csh": "csh", ".tcsh": "csh", ".am": "makefile", ".mk": "makefile",
     ".service": "systemd", ".mount": "systemd", ".socket": "systemd", ".timer": "systemd",
 }  # fmt: skip
 # Pages by their whole name, which say no language.
@@ -235,9 +241,9 @@ _MAPPED = re.compile(rf"^[ \t]+[\"']?{FAMILY_NAME.pattern}[\"']?:[ \t]", re.MULT
 _SHELL_START = re.compile(r"^(?:export|if|for|set|source|mpirun|srun|echo) ", re.MULTILINE)
 _JSON = re.compile(r"\s*\{\s*(?://[^\n]*\s*)*\"[^\"\n]*\"[ \t]*:")
 _HOSTS = re.compile(r"(?:^|/)(?:host|machine|rank)file(?:[.\w-]*\.txt)?$")
+_MAKEFILE = re.compile(r"(?:^|/)(?:GNU)?[Mm]akefile(?:\.(?!sh$|py$|md$)[\w-]+)?$")
 # Files of build systems, by their whole name.
 _BUILD = (
-    (re.compile(r"(?:^|/)(?:GNU)?[Mm]akefile(?:\.(?!sh$|py$|md$)[\w-]+)?$"), "a makefile"),
     (re.compile(r"(?:^|/)CMakeLists\.txt$"), "CMake"),
     (re.compile(r"(?:^|/)meson(?:\.build|_options\.txt)$"), "an input of Meson"),
     (re.compile(r"(?:^|/)Jenkinsfile(?:[.-][\w.-]+)?$"), "Groovy"),
@@ -252,7 +258,7 @@ def _detected(text: str, file: str) -> str:
     if PurePath(file).suffix.lower() == ".toml" and names_settings(text[:_FIRST]):
         return "toml"
     _refuse(file)
-    suffixed = _BY_SUFFIX.get(PurePath(file).suffix.lower())
+    suffixed = "makefile" if _MAKEFILE.search(file) else _BY_SUFFIX.get(PurePath(file).suffix.lower())
     if suffixed is not None:
         return suffixed
     named = language_of(file, "")

@@ -81,6 +81,7 @@ def _is_script(subject: SettingsSubject) -> bool:
 
 
 _READ = re.compile(r"\$(?:\{(SLURM_[A-Z0-9_]+)\}|(SLURM_[A-Z0-9_]+))", re.ASCII)
+_REMARK = re.compile(r"\s#[^\"']*$")
 _MOST_LINES = 4_000
 
 
@@ -94,7 +95,7 @@ def job_variables(subject: SettingsSubject) -> Iterator[Finding]:
     for number, line in enumerate(reading.lines, start=1):
         if "SLURM_" not in line or line.lstrip().startswith("#"):
             continue
-        for found in _READ.finditer(line):
+        for found in _READ.finditer(_REMARK.sub("", line)):
             name = found[1] or found[2]
             meant = () if name in reported else _meant(name)
             reported.add(name)

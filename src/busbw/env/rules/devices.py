@@ -16,7 +16,6 @@ from busbw.env.hca import (
     lists_alike,
     parse_devices,
 )
-from busbw.env.misspelled import letters_off
 from busbw.env.rules.situations import Situation, spans_nodes
 from busbw.env.rules.subject import SettingsSubject, place_of, place_of_value, report, setting_text, shown
 from busbw.facts.platforms import all_platforms
@@ -362,68 +361,11 @@ def startup(subject: SettingsSubject) -> Iterator[Finding]:
         if platform is not None and each.name == "UCX_NET_DEVICES" and each.value and not each.computed:
             yield from _devices(each, each.value, platform)
     for each in subject.reading.assignments:
-        if each.name in _WORDS_OF and each.value:
-            yield from _transports(each, each.value, *_WORDS_OF[each.name])
         if each.name in _WITHOUT_OPERATORS and (each.value or "").startswith("="):
             yield _operator(each, each.value or "")
     for situation in subject.situations:
         yield from _both(situation)
         yield from _at_home(subject, situation)
-
-
-# openucx/ucx at 9466d104: UCT_TL_DEFINE of src/uct, aliases of src/ucp/core/ucp_context.c, and those of older versions;
-# checked 2026-11-27.
-_TRANSPORTS = frozenset((
-    "all", "self", "tcp", "sysv", "posix", "mm", "sm", "shm", "cma", "knem", "xpmem", "ib", "rc", "rc_v", "rc_x",
-    "rc_verbs", "rc_mlx5", "ud", "ud_v", "ud_x", "ud_verbs", "ud_mlx5", "dc", "dc_x", "dc_mlx5", "srd", "gga",
-    "gga_mlx5", "cuda", "cuda_copy", "cuda_ipc", "gdr_copy", "rocm", "rocm_copy", "rocm_ipc", "rocm_gdr", "ze",
-    "ze_copy", "ze_ipc", "ze_gdr", "ugni", "ugni_rdma", "ugni_smsg", "ugni_udt", "gaudi", "gaudi_gdr", "rc_gda",
-    "rdmacm", "sockcm", "cm",
-))  # fmt: skip
-# Open MPI 3.1 to 5.0: opal/mca/btl, ompi/mca/pml.
-_BTL = frozenset(("self", "tcp", "vader", "sm", "openib", "smcuda", "uct", "ofi", "ugni", "usnic", "portals4", "rdma"))
-_PML = frozenset(("ucx", "ob1", "cm", "yalla", "mxm", "monitoring", "bfo", "v", "crcpw", "dr"))
-_WORDS_OF = {
-    "UCX_TLS": (_TRANSPORTS, "UCX", "transport", 4),
-    "OMPI_MCA_btl": (_BTL, "Open MPI", "btl", 4),
-    "OMPI_MCA_pml": (_PML, "Open MPI", "pml", 3),
-}
-
-
-def _transports(
-    each: Assignment, value: str, there_are: frozenset[str], maker: str, what: str, shortest: int
-) -> Iterator[Finding]:
-    """Yield transports of UCX and components of Open MPI that are a letter off from one that there is."""
-    divider = re.search(r"(?<=\w)[; |](?=\w)", value)
-    if divider is not None and "," not in value:
-        yield report(
-            "ENV047",
-            at=place_of_value(each),
-            evidence=setting_text(each),
-            effect=f"{maker} takes the whole for the name of one {what}, and has none",
-            fix=f'{each.name}="{re.sub("[; |]+", ",", value)}"',
-            source="openucx/ucx, src/ucs/config/parser.c" if maker == "UCX" else "Open MPI, ompi_info",
-            name=each.name,
-            problem=f"entries are separated by commas alone: {value!r} is one name",
-        )
-        return
-    for word in value.lstrip("^").split(","):
-        written = word.strip().lstrip("\\").partition(":")[0]
-        if not written.isidentifier() or len(written) < shortest or written in there_are or not written.isascii():
-            continue
-        near = sorted(known for known in there_are if letters_off(written.replace("-", "_"), known, 1) <= 1)
-        if near and len(near[0]) >= shortest:
-            yield report(
-                "ENV047",
-                at=place_of_value(each, value.find(word)),
-                evidence=setting_text(each),
-                confidence="likely",
-                effect=f"{maker} says that it is not available, and goes on with the others, if there are any",
-                fix=near[0],
-                source="openucx/ucx, src/ucp/core/ucp_context.c" if maker == "UCX" else "Open MPI, ompi_info",
-                name=each.name,
-                problem=f"{maker} has no {what} {written}; maybe: {near[0]}",
-            )
 
 
 def _operator(each: Assignment, value: str) -> Finding:

@@ -157,7 +157,7 @@ def _wants(launch: LaunchCommand, name: str) -> bool:
 def _left_in_shell(subject: SettingsSubject) -> Iterator[Finding]:
     """Yield assignments that no program sees, where something is started that would need them."""
     reading = subject.reading
-    if not reading.launches or reading.language not in ("shell", "slurm"):
+    if not reading.launches or reading.language not in ("shell", "slurm", "makefile"):
         return
     seen = {each.name for each in reading.assignments if each.form != "shell"}
     used = frozenset(_USE.findall("\n".join(reading.lines)))
@@ -165,7 +165,7 @@ def _left_in_shell(subject: SettingsSubject) -> Iterator[Finding]:
     for each in reading.assignments:
         if each.form != "shell" or each.name in seen or each.unsets or not _matters(each.name) or each.name in used:
             continue
-        if (each.line, each.column) > last:
+        if (each.line, each.column) > last and reading.language != "makefile":
             # Nothing is started behind it: a list of an environment on a page, or a file for others to take in.
             continue
         yield report(

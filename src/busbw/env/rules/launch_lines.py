@@ -153,9 +153,15 @@ def _takes(launch: LaunchCommand, option: str, value: str, fix: str) -> Finding:
 
 _OF_SRUN = re.compile(
     r"--(?:kill-on-bad-exit|ntasks-per-node|cpus-per-task|gpus-per-node|gpus-per-task|cpu-bind|gpu-bind|mem-bind"
-    r"|container-(?:image|mounts|name|env)|mpi(?==pmi)|ntasks|nodelist)(?:=.*)?"
+    r"|container-(?:image|mounts|name|env)|mpi(?==pmi)|ntasks|nodelist|cpus-per-gpu|ntasks-per-(?:core|gpu|socket)|gres-flags"
+    r"|threads-per-core|cores-per-socket|mem-per-[cg]pu)(?:=.*)?"
 )
-_OF_MPIRUN = re.compile(r"--?(?:map-by|bind-to|npernode|allow-run-as-root|hostfile|machinefile|mca|report-bindings)")
+_OF_MPIRUN = re.compile(
+    r"--?(?:map-by|bind-to|npernode|allow-run-as-root|hostfile|machinefile|mca|report-bindings)"
+    r"|--(?:tasks_per_rs|[cg]pu_per_rs|rs_per_host|launch_distribution|pes-per-node|cpus-per-pe|cores-per-task|gpus-per-task)(?:=.*)?"
+)
+# Of torchrun, where it is given none of them itself: a script may have such an option for its own.
+_OF_TORCHRUN = re.compile(r"--(?:nproc[_-]per[_-]node|rdzv[_-](?:backend|endpoint|id))(?:=.*)?")
 _PASSED = re.compile(r"(?:NCCL|UCX|FI|OMPI_MCA|SHARP|RCCL)_[A-Z0-9_]+(?:=.*)?")
 # Programs that have options of their own for what they start.
 _STARTING = re.compile(
@@ -171,27 +177,39 @@ _LAUNCHES = re.compile(r"(?:.*/)?\w*(?:run|exec|launch)\w*(?:\.py)?")
 def behind_program(subject: SettingsSubject) -> Iterator[Finding]:
     """Yield options of a launcher that are given to the program."""
     for launch in subject.reading.launches:
-        if not launch.argv[launch.program :] or launch.program is None or launch.kind not in ("mpirun", "srun"):
+        if not launch.argv[launch.program :] or launch.program is None:
             continue
         program, *given = launch.argv[launch.program :]
+        own = launch.argv[: launch.program]
+        if any(word.startswith(_TEMPLATE) for word in launch.argv):
+            continue
+        if launch.family == "torchrun" and not launch.computed and not any(map(_OF_TORCHRUN.fullmatch, own)):
+            option = next((each for each in given if _OF_TORCHRUN.fullmatch(each)), None)
+            if option is not None:
+                yield _behind(launch, option, program, given)
+        if launch.kind not in ("mpirun", "srun"):
+            continue
         if program in PREFIXES or program.startswith("-"):
             continue
         if _STARTING.fullmatch(program) is not None and _PYTHON.fullmatch(program) is None:
             continue
         # A program of Python may hand other options on; variables of the interconnect it is not given so.
-        own = _only_variables(given) if _PYTHON.fullmatch(program) else given
-        option = _option_of(launch.kind, own)
+        option = _option_of(launch.kind, _only_variables(given) if _PYTHON.fullmatch(program) else given)
         if option is not None:
-            yield report(
-                "ENV113",
-                at=place_of(launch),
-                evidence=" ".join((program, *given))[:80],
-                confidence="likely",
-                effect=f"{launch.argv[0].rpartition('/')[2]} does not see it",
-                fix=f"{option} before {program}",
-                option=option,
-                program=program,
-            )
+            yield _behind(launch, option, program, given)
+
+
+def _behind(launch: LaunchCommand, option: str, program: str, given: list[str]) -> Finding:
+    return report(
+        "ENV113",
+        at=place_of(launch),
+        evidence=" ".join((program, *given))[:80],
+        confidence="likely",
+        effect=f"{launch.argv[0].rpartition('/')[2]} does not see it",
+        fix=f"{option} before {program}",
+        option=option,
+        program=program,
+    )
 
 
 def _only_variables(given: list[str]) -> list[str]:
@@ -287,6 +305,8 @@ def other_passed(subject: SettingsSubject) -> Iterator[Finding]:
                 )
 
 
+# Words of a template whose blanks divide it: `{{ count }}`.
+_TEMPLATE = ("{{", "{%", "}}", "%}", "<%")
 # What network interfaces and NICs are called, and no program.
 _COMPONENTS = {"self", "tcp", "vader", "sm", "openib", "ucx", "ob1", "smcuda", "uct", "ofi"}
 _DEVICE = re.compile(
@@ -300,6 +320,8 @@ def named_as_devices(subject: SettingsSubject) -> Iterator[Finding]:
         if launch.kind not in ("mpirun", "srun") or launch.program is None or launch.program >= len(launch.argv):
             continue
         program = launch.argv[launch.program]
+        if any(word.startswith(_TEMPLATE) for word in launch.argv) or "{%" in subject.reading.lines[launch.line - 1]:
+            continue
         before_options = launch.argv[launch.program - 3] if launch.program > 3 else ""
         is_component = before_options in ("--mca", "-mca") and program in _COMPONENTS
         is_setting = program.startswith("=") or ("=" in program and _PASSED.fullmatch(program) is not None)

@@ -3,21 +3,19 @@
 import re
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field
 
 from busbw.env.misspelled import letters_off
-from busbw.env.reading.arguments import letters_of_option
+from busbw.env.rules.option_names import NUMERALS, as_written, known_option, meant_option, told_otherwise
 from busbw.env.rules.subject import SettingsSubject, place_of, report, shown
 from busbw.facts.launchers import LauncherOptions, OptionValue, launcher_options
 from busbw.model.finding import FilePlace, Finding
 from busbw.model.settings import LaunchCommand
 
 _DIRECTIVE = re.compile(r"#SBATCH[ \t]+(?=-)")
+_HETEROGENEOUS = re.compile(r"#SBATCH[ \t]+(?:hetjob|packjob)\b")
 _LONGEST = 1_000
-# A word of fewer letters is near too many others.
-_FEWEST_LETTERS = 5
-_LONG_WORD = 12
+_MOST_LINES = 40
 # What is filled in before anything runs: variables, templates, names in capitals.
 _FILLED_IN = re.compile(r"[$`{}<>@%\[\]|]|\.\.\.|[^\x00-\x7f]")
 _IN_CAPITALS = re.compile(r"\b[A-Z][A-Z0-9_]+\b")
@@ -25,6 +23,11 @@ _OPTION = re.compile(r"(?P<dashes>--?)(?P<name>[A-Za-z][\w.-]*)(?P<equals>=?)(?P
 _COUNT = re.compile(r"(?P<name>[a-z]+)(?P<count>\d+)", re.ASCII)
 _LIKE_COUNT = re.compile(r"[np]{2,4}", re.ASCII)
 _YES_OR_NO = {"yes", "no", "true", "false", "on", "off"}
+_UNITS = {"KB", "MB", "GB", "TB"}
+# A letter for a digit.
+_LIKE_DIGITS = re.compile(r"[\dOoIl]*\d[\dOoIl]*", re.ASCII)
+_RUNTIMES = {"docker", "nvidia-docker", "podman", "nerdctl", "apptainer", "singularity", "ray"}
+_VERBS = {"run", "create", "exec", "shell", "start"}
 _SCRIPT = re.compile(r".*\.(?:py|sh)|.*/.*")
 # Options that another rule holds against their words: bindings and types of MPI.
 _CHECKED_ELSEWHERE = frozenset({"cpu-bind", "cpu_bind", "mem-bind", "mem_bind", "gpu-bind", "distribution", "mpi"})
@@ -40,9 +43,14 @@ class _Line:
     vocabulary: LauncherOptions
     # What is taken for the program.
     program: str | None = None
-    # Whether no word of it is hidden in a variable.
+    # Whether no word of it is hidden in a variable, and the launcher's name stands in the line itself.
     is_whole: bool = True
+    is_written: bool = True
+    # The lines from where it begins; (): they are what the words say.
+    lines: tuple[str, ...] = ()
     is_directive: bool = False
+    # The numbers that its options were given so far, by the option.
+    given: dict[str, str] = field(default_factory=dict)
 
     def has(self, option: str, meant: str, effect: str | None = None, *, sure: bool = True) -> Finding:
         """Return that the launcher has no such option."""
@@ -76,17 +84,23 @@ class _Line:
 def launch_options(subject: SettingsSubject) -> Iterator[Finding]:
     """Yield options of launchers that are near one there is, and values that an option does not take."""
     for launch in subject.reading.launches:
-        line = _line_of(launch)
+        line = _line_of(launch, subject.reading.lines)
         if line is not None:
             yield from _checked(line)
+    given: dict[str, str] = {}
+    is_head = True
     for number, text in enumerate(subject.reading.lines, start=1):
         directive = _DIRECTIVE.match(text)
+        is_head = (is_head or text.startswith("#!")) and (text.startswith("#") or not text.strip())
+        if not is_head or text.startswith("#!") or _HETEROGENEOUS.match(text):
+            # Another part of the job, or another script; what stands behind a command is not read at all.
+            given = {}
         if directive is None or len(text) > _LONGEST:
             continue
         at = FilePlace(file=subject.reading.file, line=number, column=directive.end() + 1)
         words = _words(text[directive.end() :])
         if words:
-            line = _Line(at, "sbatch", words, launcher_options()["sbatch"], is_directive=True)
+            line = _Line(at, "sbatch", words, launcher_options()["sbatch"], is_directive=True, given=given)
             yield from _checked(line)
 
 
@@ -98,7 +112,7 @@ def _words(text: str) -> tuple[str, ...]:
         return ()
 
 
-def _line_of(launch: LaunchCommand) -> _Line | None:
+def _line_of(launch: LaunchCommand, lines: tuple[str, ...]) -> _Line | None:
     """Return the options of a launch with those of its program, None for one of which they are not known."""
     argv = launch.argv[: launch.program] if launch.program is not None else launch.argv
     if not argv:
@@ -107,13 +121,26 @@ def _line_of(launch: LaunchCommand) -> _Line | None:
     known = launcher_options()
     if name in ("accelerate", "flux") and len(argv) > 1:
         name, first = f"{name} {argv[1]}", 2
+    elif name in _RUNTIMES:
+        first = next((at for at, word in enumerate(argv) if at and word in _VERBS), 0) + 1
+        name = f"{name} {argv[first - 1]}"
     elif name.startswith("python") and "-m" in argv[:-1]:
         first = argv.index("-m") + 2
         name = argv[first - 1]
     if name not in known:
         return None
     program = launch.argv[len(argv)] if len(argv) < len(launch.argv) else None
-    return _Line(place_of(launch), name, argv[first:], known[name], program, is_whole=not launch.computed)
+    own = lines[launch.line - 1 : launch.line - 1 + _MOST_LINES]
+    return _Line(
+        place_of(launch),
+        name,
+        argv[first:],
+        known[name],
+        program,
+        is_whole=not launch.computed,
+        is_written=argv[0].rpartition("/")[2] in own[0],
+        lines=own,
+    )
 
 
 def _checked(line: _Line) -> Iterator[Finding]:
@@ -132,7 +159,8 @@ def _checked(line: _Line) -> Iterator[Finding]:
             if not line.is_directive:
                 # The program, or what is not known.
                 return
-            if _FILLED_IN.search(" ".join(line.words)) is None and not _IN_CAPITALS.search(word):
+            is_word = word in _UNITS or not _IN_CAPITALS.search(word)
+            if _FILLED_IN.search(" ".join(line.words)) is None and is_word:
                 yield _stray(line, word)
             return
         finding, taken = _option(line, word, parts, rest)
@@ -163,15 +191,22 @@ def _option(line: _Line, word: str, parts: re.Match[str], rest: tuple[str, ...])
     if parts["dashes"] == "-":
         return _short(line, word, following)
     name = parts["name"]
-    is_argparse = line.vocabulary.reads == "argparse" and "_" in line.vocabulary.takes
-    known = _known(line.vocabulary, name.replace("-", "_") if is_argparse else name)
+    known = known_option(line.vocabulary, name.replace("-", "_") if line.vocabulary.dashes_alike else name)
+    if len(name) == 1 and known != name:
+        # One letter begins several words: then it is none of them.
+        return _letter(line, name), 1 if following and not parts["equals"] else 0
     if known is None or isinstance(known, tuple):
         return _unknown(line, name, known, "" if parts["equals"] else following)
     if not parts["equals"]:
         return _with_next(line, f"--{name}", known, following)
-    if known in line.vocabulary.bare and line.vocabulary.reads == "getopt":
-        return line.has(word, f"--{known}"), 0
-    return _value(line, f"--{name}", known, parts["value"]), 0
+    is_bare = known in line.vocabulary.bare and line.vocabulary.reads == "getopt"
+    return line.has(word, f"--{known}") if is_bare else _value(line, f"--{name}", known, parts["value"]), 0
+
+
+def _letter(line: _Line, name: str) -> Finding | None:
+    """Return that an option of one letter has one dash, None where there is no such letter."""
+    is_known = name in line.vocabulary.short_takes or name in line.vocabulary.short_flags
+    return line.has(f"--{name}", f"-{name}") if is_known else None
 
 
 def _unknown(line: _Line, name: str, several: tuple[str, ...] | None, following: str | None) -> _Step:
@@ -180,58 +215,15 @@ def _unknown(line: _Line, name: str, several: tuple[str, ...] | None, following:
     taken = 1 if following and _is_value(line, following) else 0
     if several is not None:
         return line.has(f"--{name}", f"--{' or --'.join(several[:3])}", f"{line.launcher} calls it ambiguous"), taken
-    meant = _meant(line.vocabulary, name)
-    if meant is None:
+    meant = meant_option(line.vocabulary, name)
+    if meant is None or (not line.is_written and meant == told_otherwise(line.vocabulary, name)):
+        # Options for several launchers, one of which a variable stands for.
         return None, taken
-    return line.has(f"--{name}", f"--{_as_written(name, meant)}", sure=name not in line.vocabulary.instead), taken
-
-
-def _known(vocabulary: LauncherOptions, name: str) -> str | tuple[str, ...] | None:
-    """Return the option that a name or its beginning is, several that it may be, None where it is none."""
-    if name in vocabulary.names:
-        return name
-    begun = sorted(each for each in vocabulary.names if each.startswith(name))
-    common = [each for each in begun if each in vocabulary.common]
-    if len(common) > 1:
-        return tuple(common)
-    return begun[0] if begun else None
-
-
-def _meant(vocabulary: LauncherOptions, name: str) -> str | None:
-    """Return the option that a name is near, or that other launchers call so."""
-    if "_" in vocabulary.takes and vocabulary.reads == "argparse":
-        name = name.replace("-", "_")
-    if name in vocabulary.instead:
-        return vocabulary.instead[name]
-    before = name.partition(":")[0]
-    if before != name and before in vocabulary.names:
-        return f"{before}="
-    alike = _by_letters(vocabulary).get(letters_of_option(name))
-    if alike is not None and len(name) > 3:
-        return alike
-    if len(name) < _FEWEST_LETTERS:
-        return None
-    # A number without the sign before it.
-    counted = re.fullmatch(r"([a-z_-]+?)\d+", name)
-    if counted is not None and counted[1] in vocabulary.valued and len(counted[1]) >= _FEWEST_LETTERS:
-        return f"{counted[1]}={name[len(counted[1]) :]}"
-    limit = 2 if len(name) >= _LONG_WORD else 1
-    near = [(letters_off(name, each, limit), each) for each in vocabulary.names if len(each) >= _FEWEST_LETTERS - 1]
-    return min((each for each in near if each[0] <= limit), default=(0, None))[1]
-
-
-@cache
-def _letters(names: frozenset[str]) -> dict[str, str]:
-    return {letters_of_option(each): each for each in sorted(names, reverse=True)}
-
-
-def _by_letters(vocabulary: LauncherOptions) -> dict[str, str]:
-    return _letters(vocabulary.names)
-
-
-def _as_written(name: str, meant: str) -> str:
-    """Return an option with the sign between its words that the line has."""
-    return meant.replace("_", "-") if "-" in name and "_" not in name and "-" not in meant else meant
+    is_own = meant in line.vocabulary.names
+    fix = (
+        f"--{as_written(line.vocabulary, name, meant)}" if is_own or meant.endswith("=") or " " not in meant else meant
+    )
+    return line.has(f"--{name}", fix, sure=is_own and name not in line.vocabulary.instead), taken
 
 
 def _short(line: _Line, word: str, following: str | None) -> _Step:
@@ -240,9 +232,9 @@ def _short(line: _Line, word: str, following: str | None) -> _Step:
     name, equals, value = word[1:].partition("=")
     if name in vocabulary.named_short:
         return _with_next(line, f"-{name}", vocabulary.named_short[name], following)
-    is_word = len(name) > 3 and name in vocabulary.names
-    if is_word and (vocabulary.reads == "getopt" or name in vocabulary.valued):
-        return line.has(word.partition("=")[0], f"--{name}", "the first letter is taken for an option"), 0
+    finding = _word_behind_dash(line, name)
+    if finding is not None:
+        return finding, 1 if name not in vocabulary.names and following and not equals else 0
     letter, rest = word[1], word[2:]
     while letter in vocabulary.short_flags and rest:
         letter, rest = rest[0], rest[1:]
@@ -251,9 +243,20 @@ def _short(line: _Line, word: str, following: str | None) -> _Step:
     option, known = f"-{letter}", vocabulary.same.get(letter, "")
     if not rest:
         return _with_next(line, option, known, following)
-    if equals and len(name) == 1 and letter not in vocabulary.free_text:
+    if equals and len(name) == 1 and letter not in vocabulary.free_text and vocabulary.reads != "whole":
         return (None if _FILLED_IN.search(value) else line.takes(option, f"={value}", f"{option} {value}")), 0
-    return _value(line, option, known, rest), 0
+    return _value(line, option, known, rest.lstrip("=") if vocabulary.reads == "whole" else rest), 0
+
+
+def _word_behind_dash(line: _Line, name: str) -> Finding | None:
+    """Return that a word behind one dash has two, or is an option of another launcher."""
+    vocabulary = line.vocabulary
+    if len(name) > 3 and (name.replace("-", "_") if vocabulary.dashes_alike else name) in vocabulary.names:
+        return line.has(f"-{name}", f"--{name}", "the first letter is taken for an option")
+    told = told_otherwise(vocabulary, name) if len(name) > 1 and name not in vocabulary.names else None
+    if told is None or not line.is_written:
+        return None
+    return line.has(f"-{name}", told if " " in told else f"--{told}")
 
 
 def _any_dashes(line: _Line, parts: re.Match[str], rest: tuple[str, ...]) -> _Step:
@@ -282,7 +285,7 @@ def _unknown_anywhere(line: _Line, name: str, option: str, following: str | None
         return (None if is_one else line.has(option, f"-{counted['name']} {counted['count']}")), 0
     if _LIKE_COUNT.fullmatch(name) and following and following.isdecimal():
         return line.has(option, "-ppn" if name.count("p") > 1 and name[0] == "p" else "-np"), 1
-    meant = _meant(vocabulary, name) if len(name) > 3 else None
+    meant = meant_option(vocabulary, name) if len(name) > 3 else None
     if meant is None:
         return None, 0
     effect = "the launcher ends with an error, or takes it for the program"
@@ -292,6 +295,12 @@ def _unknown_anywhere(line: _Line, name: str, option: str, following: str | None
 def _is_value(line: _Line, following: str) -> bool:
     """Whether the word behind an option that is not known is its value rather than the program."""
     return not following.startswith("-") and (line.is_directive or _SCRIPT.fullmatch(following) is None)
+
+
+def _follows(line: _Line, option: str, following: str) -> bool:
+    """Whether a word is written right behind an option: a variable that is empty may stand between the two."""
+    text = " ".join(word for own in line.lines for word in own.removesuffix("\\").split())
+    return not text or f"{option} {following.partition('=')[0]}" in text
 
 
 def _with_next(line: _Line, option: str, known: str, following: str | None) -> _Step:
@@ -306,7 +315,8 @@ def _with_next(line: _Line, option: str, known: str, following: str | None) -> _
         return line.takes(option, "nothing", f"a value behind {option}"), 0
     parts = _OPTION.fullmatch(following)
     is_option = parts is not None and parts["dashes"] == "--" and parts["name"] in line.vocabulary.names
-    if is_option and line.vocabulary.reads != "any dashes":
+    is_checked = line.vocabulary.reads != "any dashes" or known in line.vocabulary.values
+    if is_option and is_checked and _follows(line, option, following):
         return line.takes(option, following, f"a value behind {option}"), 0
     return _value(line, option, known, following), 1
 
@@ -314,19 +324,51 @@ def _with_next(line: _Line, option: str, known: str, following: str | None) -> _
 def _value(line: _Line, option: str, known: str, value: str) -> Finding | None:
     """Return what is wrong with the value of an option."""
     wanted = line.vocabulary.values.get(known)
-    if known in _CHECKED_ELSEWHERE or wanted is None or not value or _FILLED_IN.search(value):
+    if known in _CHECKED_ELSEWHERE or wanted is None or not value or _FILLED_IN.search(value) or len(value) > _LONGEST:
         return None
-    if wanted.pattern is not None:
-        # What begins with a letter may stand for a number that is put in later.
-        is_written = value[0].isdecimal() or value[0] == "=" or "/" in value or value.lower() in _YES_OR_NO
-        if re.fullmatch(wanted.pattern, value) or not is_written or len(value) > _LONGEST:
-            return None
-        return line.takes(option, value, f"{option} with {wanted.wants}")
-    return _word(line, option, value, wanted)
+    if value.startswith("="):
+        return line.takes(option, value, f"{option} {value.lstrip('=')}")
+    if wanted.pattern is None:
+        return _word(line, option, value, wanted)
+    if re.fullmatch(wanted.pattern, value):
+        return _again(line, option, known, value)
+    # What begins with a letter may stand for a number that is put in later.
+    is_written = value[0].isdecimal() or "/" in value or _LIKE_DIGITS.fullmatch(value) is not None
+    is_written = is_written or value.lower() in _YES_OR_NO or value.lower() in NUMERALS
+    return line.takes(option, value, f"{option} with {wanted.wants}") if is_written else None
+
+
+# Each time it is given it says something else.
+_SEVERAL_TIMES = {"ulimit"}
+_SAME = {"np": "n", "tasks-per-node": "ntasks-per-node"}
+
+
+def _again(line: _Line, option: str, known: str, value: str) -> Finding | None:
+    """Return that an option has been given with another number before."""
+    name = _SAME.get(known, known)
+    before = line.given.setdefault(name, value)
+    line.given[name] = value
+    if before == value or known in _SEVERAL_TIMES:
+        return None
+    return report(
+        "ENV134",
+        at=line.at,
+        evidence=f"{option} {value}"[:80],
+        confidence="likely",
+        effect=f"{value} counts",
+        fix="one of the two",
+        source=line.vocabulary.source,
+        option=option,
+        first=before[:40],
+        second=value[:40],
+    )
 
 
 def _word(line: _Line, option: str, value: str, wanted: OptionValue) -> Finding | None:
     """Return the word of a value that an option does not know."""
+    for word, shape in wanted.then.items():
+        if value.lower().startswith(f"{word}:") and re.match(shape, value[len(word) + 1 :]) is None:
+            return line.takes(option, value, f"{option} {word}:{wanted.wants}")
     known = [each.lower() for each in wanted.words]
     for each in re.split(f"[{wanted.divided_by}]", value) if wanted.divided_by else [value]:
         word = each.lower().partition("=")[0] if wanted.begins else each.lower()

@@ -88,8 +88,14 @@ def _written(lines: tuple[str, ...]) -> Iterator[tuple[int, int]]:
             number = end + 1
 
 
+_DIGITS = re.compile(r"\d+", re.ASCII)
+
+
 def _is_near(name: str, other: str, *, is_set: bool) -> bool:
     """Whether one may be meant by the other: a letter or an ending off, or of one last word and not set."""
+    if _DIGITS.sub("", name) == _DIGITS.sub("", other):
+        # Numbered ones to choose from.
+        return False
     if letters_off(name, other, 1) <= 1 and min(len(name), len(other)) > 1:
         return True
     if name.startswith(f"{other}_") or other.startswith(f"{name}_"):

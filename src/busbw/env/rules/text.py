@@ -101,7 +101,11 @@ def _matters(each: Slip, reading: SettingsReading) -> bool:
     if each.kind == "lost_line_end" and not each.written.startswith("\\"):
         is_part = _in_list(reading.lines, each.line) or _only_options(reading.lines)
         return _LABEL.match(line) is None and not is_part
-    return True
+    # Between words that are printed the blank is one more, and no harm.
+    return each.kind != "lost_line_end" or _PRINTING.search(line[: max(0, each.column - 1)]) is None
+
+
+_PRINTING = re.compile(r"(?:^|[;&|])\s*(?:echo|printf)\b[^;&|]*$")
 
 
 def _only_options(lines: tuple[str, ...]) -> bool:
@@ -193,7 +197,7 @@ def _fix(each: Slip, name: str) -> str | None:
         "text_for_mapping": f"{name}: {each.meant}, in a line of its own",
         "two_in_one": f"an argument each: {each.meant}",
         "no_blank": f'"{name} ", with a blank at its end',
-        "not_shown": f"ENV {name}=... in a Dockerfile, %environment in a definition",
+        "not_shown": f"ENV {name}=... in a Dockerfile, %environment in a definition, an export outside of recipes",
     }
     if each.kind in ("space_after_equals", "space_before_equals"):
         is_known = each.meant is not None and UNKNOWN not in each.meant

@@ -32,6 +32,7 @@ _CODES = {
     "fails": "ENV033",
     "odd": "ENV034",
     "out of range": "ENV037",
+    "not known": "ENV039",
 }
 # What rests on limits and defaults of NCCL, of which RCCL has its own: 128 channels, for one.
 _OF_LIMITS = {"ENV032", "ENV035"}
@@ -45,6 +46,7 @@ _EARLIER = (2, 27)
 _LISTS = ("NCCL_IB_HCA", *INTERFACES)
 
 
+_QUOTATION = "quotation marks"
 _TOLD_APART = re.compile(r"\$\{?\w+\}?[\"']?\s+(?:==?|!=|-eq|-ne)\s+[\"']?([\w.-]+)")
 
 _ASSERTED = re.compile(r"^\s*(?:assert\b|self\.assert\w+\().*?\b([A-Z]+_[A-Z0-9_]+)\b")
@@ -97,7 +99,8 @@ def _value(
     value_read = read_value(variable, text, version)
     if value_read.kind is not None:
         depends = not is_asked and version is not None and read_value(variable, text, _EARLIER) != value_read
-        yield _finding(each, variable, text, value_read, is_certain=each.value is not None and not depends)
+        is_certain = each.value is not None and not depends and value_read.kind != "not known"
+        yield _finding(each, variable, text, value_read, is_certain=is_certain)
     elif variable.owner == _NCCL and version is not None and _is_default(variable, text, value_read, version):
         yield report(
             "ENV035",
@@ -117,12 +120,20 @@ def _finding(each: Assignment, variable: EnvVar, text: str, value_read: ValueRea
         evidence=setting_text(each),
         confidence="certain" if is_certain else "likely",
         effect=value_read.problem,
-        fix=f'{each.name}="{value_read.instead}"' if value_read.instead is not None else None,
+        fix=_with(each.name, value_read),
         source=variable.source,
         name=each.name,
         value=value_read.value if value_read.value is not None else "something else",
         written=shown(text),
     )
+
+
+def _with(name: str, value_read: ValueReading) -> str | None:
+    """Return the setting as it was meant: between quotes, but where quotes are what is wrong with it."""
+    if value_read.instead is None:
+        return None
+    mark = "" if value_read.kind == "other value" and _QUOTATION in (value_read.problem or "") else '"'
+    return f"{name}={mark}{value_read.instead}{mark}"
 
 
 def _empty(each: Assignment, variable: EnvVar, version: tuple[int, ...] | None) -> Iterator[Finding]:

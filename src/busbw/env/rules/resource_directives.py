@@ -1,0 +1,208 @@
+"""What #PBS and #BSUB ask for: lists of resources with signs between them, and values of one shape."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from busbw.env.misspelled import letters_off
+from busbw.env.rules.option_names import NUMERALS
+from busbw.env.rules.subject import SettingsSubject, report, shown
+from busbw.facts.batch_resources import ResourceList, directive_options, resource_lists, resource_values
+from busbw.model.finding import FilePlace, Finding
+
+_DIRECTIVE = re.compile(r"(?P<word>#(?:PBS|BSUB))[ \t]+(?=\S)")
+_LONGEST = 1_000
+_FILLED_IN = re.compile(r"[$`{}<>@%]|\.\.\.|[^\x00-\x7f]|\b[A-Z][A-Z0-9_]{2,}\b")
+_ENTRY = re.compile(r"(?P<name>[A-Za-z_][\w.-]*)(?P<sign>=|==|:)(?P<value>.*)", re.ASCII | re.DOTALL)
+_SECTION = re.compile(r"(?P<name>[a-z]+)(?P<opens>[\[({])(?P<text>[^\[\]{}]*)(?P<closes>[\])}]?)", re.ASCII)
+_SECTIONS = ("select", "order", "rusage", "span", "same", "cu", "affinity")
+_LONG_OPTION = re.compile(r"--(?P<name>[a-z][\w-]*)", re.ASCII)
+_UNFINISHED = (",", ":", "=", "+")
+# What a job with `select` asks for in its chunks alone.
+_OF_CHUNKS = ("ncpus", "ngpus")
+# A name of fewer letters is near too many others.
+_FEWEST_LETTERS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Directive:
+    at: FilePlace
+    word: str
+    words: tuple[str, ...]
+
+    @property
+    def program(self) -> str:
+        """The program that reads it."""
+        return "qsub" if self.word == "#PBS" else "bsub"
+
+    def takes(self, option: str, value: str, fix: str, source: str) -> Finding:
+        """Return that a value is none that an option or a resource takes."""
+        return report(
+            "ENV111",
+            at=self.at,
+            evidence=" ".join(self.words)[:80],
+            effect=f"{self.program} refuses the job, or asks for something else",
+            fix=fix,
+            source=source,
+            option=option,
+            value=shown(value),
+        )
+
+    def knows(self, option: str, name: str, fix: str, source: str) -> Finding:
+        """Return that a resource is none, and near one."""
+        return report(
+            "ENV129",
+            at=self.at,
+            evidence=" ".join(self.words)[:80],
+            confidence="likely",
+            effect=f"{self.program} refuses the job, unless the site has a resource of that name",
+            fix=fix,
+            source=source,
+            option=option,
+            written=shown(name),
+        )
+
+
+def resource_directives(subject: SettingsSubject) -> Iterator[Finding]:
+    """Yield what PBS and LSF cannot make anything of in their directives."""
+    for number, text in enumerate(subject.reading.lines, start=1):
+        found = _DIRECTIVE.match(text)
+        if found is None or len(text) > _LONGEST:
+            continue
+        try:
+            words = tuple(shlex.split(text[found.end() :], comments=True))
+        except ValueError:
+            continue
+        at = FilePlace(file=subject.reading.file, line=number, column=found.end() + 1)
+        yield from _checked(_Directive(at, found["word"], words))
+
+
+def _checked(directive: _Directive) -> Iterator[Finding]:
+    yield from _long_option(directive)
+    for option, value in _options(directive.words):
+        if _FILLED_IN.search(value):
+            continue
+        wanted = directive_options().get((directive.word, option))
+        if wanted is not None and _is_none(value, wanted.pattern):
+            yield directive.takes(option, value, f"{option} with {wanted.wants}", wanted.source)
+        elif directive.word == "#PBS" and option == "-l":
+            yield from _list(directive, "-l", value)
+        elif option == "-gpu" and value != "-":
+            yield from _list(directive, "-gpu", value)
+        elif option == "-R":
+            yield from _sections(directive, value)
+    if not any(_FILLED_IN.search(word) for word in directive.words):
+        yield from _blank(directive)
+
+
+def _options(words: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Yield the options with their values, `-lnodes=2` as two words."""
+    for word, following in pairwise((*words, "")):
+        if word.startswith("-l") and len(word) > 2 and "=" in word:
+            yield "-l", word[2:]
+        elif re.fullmatch(r"-[A-Za-z]\w*", word) and not following.startswith("-"):
+            yield word, following
+
+
+def _long_option(directive: _Directive) -> Iterator[Finding]:
+    """Yield an option with two dashes, which qsub of PBS does not have."""
+    found = _LONG_OPTION.match(directive.words[0]) if directive.words and directive.word == "#PBS" else None
+    name = found["name"].replace("-", "_") if found is not None else ""
+    # NEC's qsub has long options: others than resources of this one may be of that.
+    if found is not None and name in resource_lists()["#PBS -l"].names.split():
+        meant = f"-l {name}="
+        yield report(
+            "ENV110",
+            at=directive.at,
+            evidence=directive.words[0][:60],
+            effect="qsub refuses the job",
+            fix=meant,
+            source=resource_lists()["#PBS -l"].source,
+            launcher=directive.program,
+            option=f"--{found['name']}",
+            meant=meant,
+        )
+
+
+def _blank(directive: _Directive) -> Iterator[Finding]:
+    """Yield a list that a blank cuts: what stands behind it is another argument."""
+    for option, value, following in zip(directive.words, directive.words[1:], directive.words[2:], strict=False):
+        is_list = directive.word == "#PBS" and option == "-l" and "=" in value
+        if (
+            is_list
+            and not following.startswith("-")
+            and (value.endswith(_UNFINISHED) or following in ("gb", "GB", "mb"))
+        ):
+            fix = f"{option} {value}{following}"
+            yield directive.takes(option, f"{value} {following}", fix, resource_lists()["#PBS -l"].source)
+
+
+def _list(directive: _Directive, option: str, text: str) -> Iterator[Finding]:
+    """Yield what is wrong with a list of NAME=VALUE."""
+    where = f"{directive.word} {option}"
+    known = resource_lists()[where]
+    entries = [each.strip() for each in re.split(f"[{known.divided_by}]", text)]
+    names = [each.partition("=")[0] for each in entries]
+    for entry, name in zip(entries, names, strict=True):
+        inner = resource_lists().get(f"{where} {name}")
+        if inner is not None:
+            yield from _chunks(directive, f"{option} {name}", entry.partition("=")[2], inner)
+        elif (outer := _outer(name, names, known)) is not None:
+            fix = f"{option} {text.replace(f',{entry}', f':{entry}', 1)}"
+            yield directive.takes(f"{option} {outer}", text, fix, known.source)
+        else:
+            yield from _entry(directive, option, entry, known)
+
+
+def _outer(name: str, names: list[str], known: ResourceList) -> str | None:
+    """Return the resource that a name belongs into, where the list has that one too."""
+    if "select" in names and name in (*known.inner.split(), *_OF_CHUNKS):
+        return "select"
+    return "nodes" if "nodes" in names and name in known.inner.split() else None
+
+
+def _chunks(directive: _Directive, option: str, text: str, known: ResourceList) -> Iterator[Finding]:
+    for entry in re.split(f"[{known.divided_by}]", text):
+        yield from _entry(directive, option, entry.strip(), known)
+
+
+def _entry(directive: _Directive, option: str, entry: str, known: ResourceList) -> Iterator[Finding]:
+    parts = _ENTRY.fullmatch(entry)
+    if parts is None:
+        return
+    name, value, there_are = parts["name"], parts["value"], known.names.split()
+    if name not in there_are:
+        near = sorted((letters_off(name.lower().replace("-", "_"), one, 1), one) for one in there_are)
+        is_near = near[0][0] <= 1 and min(len(name), len(near[0][1])) >= _FEWEST_LETTERS
+        if is_near and not name[-1].isdecimal():
+            yield directive.knows(option, name, f"{near[0][1]}={value}", known.source)
+        return
+    wanted = resource_values().get(name)
+    if value.startswith("=") or (wanted is not None and _is_none(value, wanted.pattern)):
+        wants = (
+            f"{name}={value.lstrip('=')}" if wanted is None or value.startswith("=") else f"{name}= with {wanted.wants}"
+        )
+        yield directive.takes(f"{option} {name}", value, wants, known.source)
+
+
+def _is_none(value: str, pattern: str) -> bool:
+    """Whether a value has not the shape that it is to have: where that is a number, another word may stand for one."""
+    if not value or not value[0].isalnum() or re.fullmatch(pattern, value) is not None:
+        return False
+    return not pattern.lstrip("-?").startswith(r"\d") or value[0].isdecimal() or value.lower() in NUMERALS
+
+
+def _sections(directive: _Directive, text: str) -> Iterator[Finding]:
+    """Yield what is wrong with the sections of a resource requirement of LSF: `span[ptile=4] rusage[mem=8]`."""
+    source = resource_lists()["#BSUB -R span"].source
+    for section in _SECTION.finditer(text):
+        name = section["name"]
+        near = min((letters_off(name, one, 1), one) for one in _SECTIONS)
+        if (section["opens"] != "[" and name in _SECTIONS) or (section["opens"] == "[" and not section["closes"]):
+            yield directive.takes("-R", text, f"{name}[{section['text']}]", source)
+        elif name not in _SECTIONS and near[0] <= 1 and len(name) >= _FEWEST_LETTERS:
+            yield directive.knows("-R", name, f"{near[1]}[{section['text']}]", source)
+        elif f"#BSUB -R {name}" in resource_lists():
+            yield from _chunks(directive, f"-R {name}", section["text"], resource_lists()[f"#BSUB -R {name}"])
