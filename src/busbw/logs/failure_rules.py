@@ -315,6 +315,15 @@ def _alone(case: JobLogs) -> Iterator[Finding]:
             fix="build nccl-tests with MPI=1; else start the program with torchrun, or with srun --mpi=pmix",
             confidence="likely",
         )
+    elif case.state.listed_alone > 1:
+        yield finding(
+            "LOG035",
+            evidence=f"{case.state.listed_alone} processes of nccl-tests that ran at the same time each list "
+            "themselves as rank 0",
+            fix="build nccl-tests with MPI, after make clean where it was built without: make clean && make MPI=1 "
+            "MPI_HOME=FOLDER; `ldd all_reduce_perf | grep libmpi` must show the MPI whose mpirun starts it",
+            confidence="likely",
+        )
     elif case.state.greeted_alone > 1:
         yield finding(
             "LOG035",
