@@ -60,7 +60,7 @@ class _Outcomes(Value, kw_only=True, frozen=True):
 
 
 # In this order they count.
-_FILES = ("results", "start", "gpus", "transfers", "launch", "waiting")
+_FILES = ("results", "start", "gpus", "transfers", "launch", "mpi", "schedulers", "waiting")
 
 
 @cache

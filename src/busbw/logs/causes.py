@@ -31,6 +31,8 @@ _QUOTED = 120
 # Signals of a process that crashed, and how far its stack is from the line that tells of it.
 _CRASHES = frozenset({"4", "7", "8", "11", "Segmentation fault", "SIGSEGV", "Bus error", "SIGBUS", "SIGILL"})
 _STACK = 200
+# Of fewer frames a line may only look like one.
+_LEAST_FRAMES = 3
 _LOOK_AT_LINK = "the link at both ends: ibstat, perfquery, mlxlink; NCCL_IB_TIMEOUT=22 waits longer and hides a bad one"
 _LOOK_AT_MTU = (
     "the MTU: ibv_devinfo must show the same active_mtu at both ends, and the switches between must carry it "
@@ -53,6 +55,25 @@ def what_happened(case: JobLogs, event: TroubleEvent) -> tuple[str, str | None]:
     if status is None:
         return event.what, fix if event.stage is not None else f"{fix} ({event.cause})"
     return f"{event.what}, status {status}: {_STATUS.get(status, 'see ibv_wc_status')}", _STATUS_FIX.get(status, fix)
+
+
+def outcome_of_number(case: JobLogs, event: TroubleEvent) -> str | None:
+    """Return the id of the outcome that a signal, or the library that a crash was in, stands for; None: of none."""
+    code = _crashed_in(case, event) or event.code
+    return None if code is None else code.outcome
+
+
+def stack_alone(case: JobLogs) -> tuple[LogCode, TroubleEvent] | None:
+    """Return the library that a stack shows first, and its frame, where nothing else is in the log; None: no stack.
+
+    A debugger's stack does not say whether the process crashed or waits.
+    """
+    frames = [event for event in case.events if "library" in event.groups]
+    if case.state.processes or len(frames) < len(case.events) or sum(each.count for each in frames) < _LEAST_FRAMES:
+        return None
+    first = min(frames, key=lambda each: (each.source, each.line))
+    code = log_codes().get(("library", first.groups["library"]))
+    return None if code is None else (code, first)
 
 
 def _crashed_in(case: JobLogs, event: TroubleEvent) -> LogCode | None:

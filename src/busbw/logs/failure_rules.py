@@ -8,11 +8,13 @@ from busbw.logs.case import JobLogs, Member, missing_ranks, words
 from busbw.logs.causes import (
     buffer_words,
     disagreement_causes,
+    outcome_of_number,
     provider_words,
+    stack_alone,
     versions_of_cuda,
     what_happened,
 )
-from busbw.logs.differentials import differential_called, differential_of
+from busbw.logs.differentials import Differential, differential_called, differential_of
 from busbw.logs.first_error import FirstError, first_error, followers
 from busbw.logs.network_rules import NEVER_MADE, STORE, unreachable_finding
 from busbw.logs.reasons import (
@@ -62,6 +64,25 @@ def failure_findings(case: JobLogs) -> Iterator[Finding]:
     if first is None and silent is None and not timeouts and not case.state.leaves_out:
         yield from _unfinished(case)
     yield from _alone(case)
+    if first is None and silent is None and not timeouts:
+        yield from _stack(case)
+
+
+def _stack(case: JobLogs) -> Iterator[Finding]:
+    """Yield in which library a process was whose stack is all that the log holds."""
+    found = stack_alone(case)
+    if found is not None:
+        code, frame = found
+        causes = None if code.outcome is None else differential_called(case, code.outcome)
+        yield finding(
+            "LOG048",
+            evidence=f"{frame.text}; no line says whether the process crashed there or waits"
+            + ("" if causes is None else f"; if it crashed, why, the likeliest first: {causes.words()}"),
+            fix=f"{code.fix} ({code.cause})" if causes is None else causes.fix(),
+            place=case.place_of(frame),
+            confidence="possible",
+            what=f"a stack in {code.what}",
+        )
 
 
 def _names(case: JobLogs, events: list[TroubleEvent]) -> str:
@@ -73,6 +94,13 @@ def _names(case: JobLogs, events: list[TroubleEvent]) -> str:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST_LINE else f"{text[:_LONGEST_LINE]}..."
+
+
+def _causes_of(case: JobLogs, event: TroubleEvent) -> Differential | None:
+    """Return the causes that a line leaves open, or the signal and library of a crash; None: it names its own."""
+    causes = differential_of(case, event)
+    number = outcome_of_number(case, event)
+    return differential_called(case, number) if causes is None and number is not None else causes
 
 
 def _first(case: JobLogs, first: FirstError, code: str) -> Finding:
@@ -95,7 +123,7 @@ def _first(case: JobLogs, first: FirstError, code: str) -> Finding:
         words_on.append(f"others with a cause of their own: {_names(case, own)}")
     if behind:
         words_on.append(f"{words(behind)} only followed")
-    differential = differential_of(case, event)
+    differential = _causes_of(case, event)
     if differential is not None:
         words_on.append(f"why, the likeliest first: {differential.words()}")
         fix = differential.fix()
