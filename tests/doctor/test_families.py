@@ -113,6 +113,9 @@ FAMILIES = {
     "insufficient shared memory",
     "worker-killed": "RuntimeError: DataLoader worker (pid 77) is killed by signal: Killed.",
     "disk-full": "OSError: [Errno 122] Disk quota exceeded",
+    "container-unpack": "slurmstepd: error: pyxis:     FATAL ERROR:write_file: failed to create file /home/a/x",
+    "container-overlay": "mount: drop permissions failed.",
+    "mpi-hostfile-twice": "A hostfile was provided that contains multiple definitions",
     "torch-cpu-tensor": "RuntimeError: No backend type associated with device type cpu",
     "torch-no-group": "ValueError: Default process group has not been initialized, please make sure "
     "to call init_process",

@@ -8,7 +8,7 @@ from .test_mpi_logs import only
 
 RULE = "-" * 74 + "\n"
 MESSAGE = (
-    "A hostfile was provided that contains multiple definitions\nof the slot count for at least one node:\n\n"
+    "A file of places was provided that contains multiple definitions\nof the seat count for at least one node:\n\n"
     "  node:      n1\n\nMixing the two methods is not supported.\n"
 )
 BOX = f"{RULE}{MESSAGE}{RULE}"
@@ -27,7 +27,7 @@ SHARE = "slurmstepd: error: Some words that nobody knows\n"
 def test_a_message_in_dashes_that_nobody_knows_is_said_as_a_whole():
     found = only(f"{BOX}{RULE}An internal error has occurred in ORTE:\nFORCE-TERMINATE AT (null):1\n{RULE}", "LOG030")
 
-    assert "A hostfile was provided that contains multiple definitions of the slot count" in found.title
+    assert "A file of places was provided that contains multiple definitions of the seat count" in found.title
 
 
 def test_a_message_with_a_launchers_tags_is_the_same():

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from busbw.facts.logs import LogCode, log_codes
 from busbw.logs.case import JobLogs, missing_ranks, words
+from busbw.logs.first_error import crash_library
 from busbw.logs.rank_rules import difference_findings, oddity_findings
 from busbw.logs.troubles import TroubleEvent
 
@@ -28,9 +29,6 @@ _STATUS_FIX = {
 _RETRY_EXCEEDED = "12"
 # How much of a line stands in a title.
 _QUOTED = 120
-# Signals of a process that crashed, and how far its stack is from the line that tells of it.
-_CRASHES = frozenset({"4", "7", "8", "11", "Segmentation fault", "SIGSEGV", "Bus error", "SIGBUS", "SIGILL"})
-_STACK = 200
 # Of fewer frames a line may only look like one.
 _LEAST_FRAMES = 3
 _LOOK_AT_LINK = "the link at both ends: ibstat, perfquery, mlxlink; NCCL_IB_TIMEOUT=22 waits longer and hides a bad one"
@@ -77,16 +75,9 @@ def stack_alone(case: JobLogs) -> tuple[LogCode, TroubleEvent] | None:
 
 
 def _crashed_in(case: JobLogs, event: TroubleEvent) -> LogCode | None:
-    """Return the library that the stack beside a crash shows first; None: it is no crash, or there is no such stack."""
-    if event.groups.get("signal") not in _CRASHES:
-        return None
-    frames = [
-        each
-        for each in case.events
-        if "library" in each.groups and each.source == event.source and abs(each.line - event.line) <= _STACK
-    ]
-    first = min(frames, key=lambda each: each.line, default=None)
-    return None if first is None else log_codes().get(("library", first.groups["library"]))
+    """Return what is known of the library in which a process crashed; None: nothing, or it did not crash in one."""
+    library = crash_library(case, event)
+    return None if library is None else log_codes().get(("library", library))
 
 
 def _after_retries(case: JobLogs, event: TroubleEvent) -> str:

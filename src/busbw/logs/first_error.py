@@ -22,6 +22,9 @@ _CLOSE = 8
 # system refused, or its words alone are known; of many hosts each has said its own.
 _BEFORE_LOST = 30
 _BEFORE_NOT_STARTED = 100
+# Signals of a process that crashed, and how far its stack is from the line that tells of it.
+_CRASHES = frozenset({"4", "7", "8", "11", "Segmentation fault", "SIGSEGV", "Bus error", "SIGBUS", "SIGILL"})
+_STACK = 200
 _DATED = re.compile(r"\d{4}-")
 
 
@@ -197,3 +200,16 @@ def _by_time(events: list[TroubleEvent]) -> FirstError:
 
 def _of_others(first: TroubleEvent, events: Iterable[TroubleEvent]) -> tuple[TroubleEvent, ...]:
     return tuple(event for event in events if event.process != first.process or event.process is None)
+
+
+def crash_library(case: JobLogs, event: TroubleEvent) -> str | None:
+    """Return the library that the stack beside a crash shows first; None: it is no crash, or there is no such stack."""
+    if event.groups.get("signal") not in _CRASHES:
+        return None
+    frames = [
+        each
+        for each in case.events
+        if "library" in each.groups and each.source == event.source and abs(each.line - event.line) <= _STACK
+    ]
+    first = min(frames, key=lambda each: each.line, default=None)
+    return None if first is None else first.groups["library"]
