@@ -132,3 +132,23 @@ def test_the_groups_that_nccl_tests_splits_its_ranks_into_are_one_job():
     second = LISTED.format(pid=8, host="n2").replace("Group  0", "Group  1")
 
     assert "LOG035" not in codes(read(LISTED.format(pid=7, host="n1") + second + ENDED + Job().text()))
+
+
+def test_a_descriptor_that_a_container_closed_is_told_and_what_an_abort_writes_is_not():
+    closed = (
+        "[cli_0]: write_line error; fd=6 buf=:cmd=init pmi_version=1 pmi_subversion=1\n:\n"
+        "system msg for write_line failure : Bad file descriptor\n[cli_0]: Unable to write to PMI_fd\n"
+    )
+    aborted = "[unset]: write_line error; fd=-1 buf=:cmd=abort exitcode=1090447\n:\n"
+
+    assert "container's runtime" in (only(closed, "LOG030").fix or "")
+    assert "closed before" not in "".join(each.title for each in read(aborted + NO_PMI).findings)
+
+
+def test_shared_memory_that_ucx_lacks_counts_before_the_end_of_the_job():
+    lacks = (
+        "mm_posix.c:206  UCX  ERROR   Not enough memory to write total of 17170544 bytes. Please check that /dev/shm\n"
+    )
+    killed = "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)\n"
+
+    assert "no room in shared memory" in only(lacks + killed, "LOG030").title
