@@ -6,7 +6,7 @@ from busbw.facts.logs import log_codes, log_patterns
 from busbw.logs.reader import LogReader
 from busbw.logs.troubles import Troubles
 
-from .made import Job
+from .made import Job, to_do, told
 from .test_diagnosis import codes, read
 from .test_mpi_logs import only
 
@@ -113,6 +113,9 @@ FAMILIES = {
     "insufficient shared memory",
     "worker-killed": "RuntimeError: DataLoader worker (pid 77) is killed by signal: Killed.",
     "disk-full": "OSError: [Errno 122] Disk quota exceeded",
+    "container-unpack": "slurmstepd: error: pyxis:     FATAL ERROR:write_file: failed to create file /home/a/x",
+    "container-overlay": "mount: drop permissions failed.",
+    "mpi-hostfile-twice": "A hostfile was provided that contains multiple definitions",
     "torch-cpu-tensor": "RuntimeError: No backend type associated with device type cpu",
     "torch-no-group": "ValueError: Default process group has not been initialized, please make sure "
     "to call init_process",
@@ -379,7 +382,7 @@ def test_of_a_stack_of_mpich_the_last_line_is_the_reason():
 def test_a_number_is_said_in_words(line: str, word: str):
     found = only(line + "\n", "LOG030")
 
-    assert word in f"{found.title} {found.evidence} {found.fix}"
+    assert word in f"{found.title} {told(found)} {to_do(found)}"
 
 
 def test_a_number_that_an_application_causes_is_no_fault_of_the_machine():

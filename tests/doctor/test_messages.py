@@ -2,13 +2,13 @@
 
 from busbw.logs.boxes import Boxes
 
-from .made import Job
+from .made import Job, to_do
 from .test_diagnosis import codes, read
 from .test_mpi_logs import only
 
 RULE = "-" * 74 + "\n"
 MESSAGE = (
-    "A hostfile was provided that contains multiple definitions\nof the slot count for at least one node:\n\n"
+    "A file of places was provided that contains multiple definitions\nof the seat count for at least one node:\n\n"
     "  node:      n1\n\nMixing the two methods is not supported.\n"
 )
 BOX = f"{RULE}{MESSAGE}{RULE}"
@@ -27,7 +27,7 @@ SHARE = "slurmstepd: error: Some words that nobody knows\n"
 def test_a_message_in_dashes_that_nobody_knows_is_said_as_a_whole():
     found = only(f"{BOX}{RULE}An internal error has occurred in ORTE:\nFORCE-TERMINATE AT (null):1\n{RULE}", "LOG030")
 
-    assert "A hostfile was provided that contains multiple definitions of the slot count" in found.title
+    assert "A file of places was provided that contains multiple definitions of the seat count" in found.title
 
 
 def test_a_message_with_a_launchers_tags_is_the_same():
@@ -76,7 +76,7 @@ def test_a_crash_is_told_with_the_library_that_its_stack_shows_first():
     found = only(CRASH + STACK, "LOG030")
 
     assert found.title.endswith("segmentation fault (signal 11), in UCX")
-    assert "UCX_TLS" in (found.fix or "")
+    assert "UCX_TLS" in to_do(found)
 
 
 def test_a_stack_of_a_process_that_waits_is_no_crash():

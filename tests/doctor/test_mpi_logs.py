@@ -84,8 +84,8 @@ def test_a_program_that_srun_starts_without_a_pmi_is_told_what_to_give_srun():
     found = only(NO_PMI, "LOG030")
 
     assert "finds no PMI" in found.title
-    assert "srun --mpi=pmix" in (found.fix or "")
-    assert "mpirun of another MPI" in (found.fix or "")
+    assert "srun --mpi=pmix" in to_do(found)
+    assert "mpirun of another MPI" in told(found)
 
 
 def test_locked_memory_that_is_missing_is_a_warning_while_mpi_goes_on():

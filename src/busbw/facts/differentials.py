@@ -62,7 +62,7 @@ class _FailureOutcomes(Value, kw_only=True, frozen=True):
 
 
 # In this order they count.
-_FILES = ("results", "start", "gpus", "transfers", "launch", "waiting")
+_FILES = ("results", "start", "gpus", "transfers", "launch", "mpi", "schedulers", "waiting")
 
 
 @cache

@@ -75,6 +75,8 @@ class LogCode(Value, kw_only=True, frozen=True):
     source: str
     # Whether the fault is in the hardware, so that it can be the first thing that went wrong.
     is_hardware: bool = False
+    # The id of the outcome whose causes it has (`data/differentials`).
+    outcome: str | None = None
 
 
 class _Patterns(Value, kw_only=True, frozen=True):

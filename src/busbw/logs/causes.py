@@ -3,8 +3,8 @@
 import re
 from typing import NamedTuple
 
-from busbw.facts.logs import LogCode, log_codes
 from busbw.logs.case import JobLogs, missing_ranks, words
+from busbw.logs.crashes import crashed_in
 from busbw.logs.rank_rules import difference_findings, oddity_findings
 from busbw.logs.troubles import TroubleEvent
 from busbw.model.finding import RankedCause
@@ -29,9 +29,6 @@ _STATUS_FIX = {
 _RETRY_EXCEEDED = "12"
 # How much of a line stands in a title.
 _QUOTED = 120
-# Signals of a process that crashed, and how far its stack is from the line that tells of it.
-_CRASHES = frozenset({"4", "7", "8", "11", "Segmentation fault", "SIGSEGV", "Bus error", "SIGBUS", "SIGILL"})
-_STACK = 200
 _LOOK_AT_LINK = "the link at both ends: ibstat, perfquery, mlxlink; NCCL_IB_TIMEOUT=22 waits longer and hides a bad one"
 _LOOK_AT_MTU = (
     "the MTU: ibv_devinfo must show the same active_mtu at both ends, and the switches between must carry it "
@@ -44,7 +41,7 @@ def what_happened(case: JobLogs, event: TroubleEvent) -> tuple[str, str | None]:
     if event.pattern is None:
         unknown = f"NCCL stopped with a warning that busbw does not know, {event.text[:_QUOTED]!r}"
         return (unknown, None) if event.stage is None else (f"{unknown}, while {event.stage.what}", event.stage.fix)
-    crashed = _crashed_in(case, event)
+    crashed = crashed_in(case, event)
     if crashed is not None:
         return f"{event.what}, in {crashed.what}", f"{crashed.fix} ({crashed.cause})"
     fix = event.fix(is_amd=case.state.is_amd)
@@ -54,25 +51,6 @@ def what_happened(case: JobLogs, event: TroubleEvent) -> tuple[str, str | None]:
     if status is None:
         return event.what, fix if event.stage is not None else f"{fix} ({event.cause})"
     return f"{event.what}, status {status}: {_STATUS.get(status, 'see ibv_wc_status')}", _STATUS_FIX.get(status, fix)
-
-
-def crash_library(case: JobLogs, event: TroubleEvent) -> str | None:
-    """Return the library that the stack beside a crash shows first; None: it is no crash, or there is no such stack."""
-    if event.groups.get("signal") not in _CRASHES:
-        return None
-    frames = [
-        each
-        for each in case.events
-        if "library" in each.groups and each.source == event.source and abs(each.line - event.line) <= _STACK
-    ]
-    first = min(frames, key=lambda each: each.line, default=None)
-    return None if first is None else first.groups["library"]
-
-
-def _crashed_in(case: JobLogs, event: TroubleEvent) -> LogCode | None:
-    """Return what is known of the library in which a process crashed; None: nothing, or it did not crash in one."""
-    library = crash_library(case, event)
-    return None if library is None else log_codes().get(("library", library))
 
 
 def _after_retries(case: JobLogs, event: TroubleEvent) -> str:

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from busbw.facts.differentials import FailureOutcome, Sign, outcome_called, outcome_of, sign_regex
 from busbw.logs.case import JobLogs, missing_ranks
-from busbw.logs.causes import crash_library
+from busbw.logs.crashes import outcome_of_number
 from busbw.logs.excerpts import Excerpt, lines_of
 from busbw.logs.troubles import TroubleEvent
 from busbw.model.finding import RankedCause
@@ -16,21 +16,21 @@ _MOST_CAUSES = 5
 # Of the log so many characters from its beginning and its end are searched for signs.
 _SEARCHED = 2**20
 _LONGEST_SIGN = 60
-_BUS = frozenset({"7", "Bus error", "SIGBUS"})
-_CRASHED = frozenset({"11", "Segmentation fault", "SIGSEGV", *_BUS})
-_OWN_LIBRARIES = frozenset({"libnccl", "librccl"})
 _NUMBERS = re.compile(r"\d{1,6}", re.ASCII)
 
 
 def differential_of(case: JobLogs, event: TroubleEvent) -> tuple[RankedCause, ...]:
-    """Return the causes that what a line tells may have, the likeliest first; (): the line names its cause itself."""
+    """Return the causes that a line leaves open, or the signal and library of a crash, the likeliest first.
+
+    (): the line names its cause itself.
+    """
     if event.pattern is None:
         return ()
-    signal = event.groups.get("signal")
-    if signal in _CRASHED and crash_library(case, event) in _OWN_LIBRARIES:
-        return differential_called(case, "bus-error-in-nccl" if signal in _BUS else "crash-in-nccl", event.text)
     file = event.file.rsplit("/", 1)[-1] if event.file is not None else None
     outcome = outcome_of(event.pattern.id, event.text, file)
+    number = outcome_of_number(case, event) if outcome is None else None
+    if number is not None:
+        outcome = outcome_called(number)
     return _ranked(case, outcome, event.text) if outcome is not None else ()
 
 

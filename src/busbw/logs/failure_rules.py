@@ -12,6 +12,7 @@ from busbw.logs.causes import (
     versions_of_cuda,
     what_happened,
 )
+from busbw.logs.crashes import stack_alone
 from busbw.logs.differentials import differential_called, differential_of
 from busbw.logs.first_error import FirstError, first_error, followers
 from busbw.logs.network_rules import NEVER_MADE, STORE, unreachable_finding
@@ -62,6 +63,25 @@ def failure_findings(case: JobLogs) -> Iterator[Finding]:
     if first is None and silent is None and not timeouts and not case.state.leaves_out:
         yield from _unfinished(case)
     yield from _alone(case)
+    if first is None and silent is None and not timeouts:
+        yield from _stack(case)
+
+
+def _stack(case: JobLogs) -> Iterator[Finding]:
+    """Yield in which library a process was whose stack is all that the log holds."""
+    found = stack_alone(case)
+    if found is not None:
+        code, frame = found
+        causes = () if code.outcome is None else differential_called(case, code.outcome, frame.text)
+        yield finding(
+            "LOG048",
+            evidence=f"{frame.text}; no line says whether the process crashed there or waits",
+            fix=None if causes else f"{code.fix} ({code.cause})",
+            place=case.place_of(frame),
+            confidence="possible",
+            causes=causes,
+            what=f"a stack in {code.what}",
+        )
 
 
 def _names(case: JobLogs, events: list[TroubleEvent]) -> str:
@@ -307,6 +327,15 @@ def _alone(case: JobLogs) -> Iterator[Finding]:
             "LOG035",
             evidence=f"{len(alone)} processes each made a communicator of rank 0 alone",
             fix="build nccl-tests with MPI=1; else start the program with torchrun, or with srun --mpi=pmix",
+            confidence="likely",
+        )
+    elif case.state.listed_alone > 1:
+        yield finding(
+            "LOG035",
+            evidence=f"{case.state.listed_alone} processes of nccl-tests that ran at the same time each list "
+            "themselves as rank 0",
+            fix="build nccl-tests with MPI, after make clean where it was built without: make clean && make MPI=1 "
+            "MPI_HOME=FOLDER; `ldd all_reduce_perf | grep libmpi` must show the MPI whose mpirun starts it",
             confidence="likely",
         )
     elif case.state.greeted_alone > 1:

@@ -7,6 +7,7 @@ from statistics import median
 from busbw.base.text import listed
 from busbw.facts.rules import finding
 from busbw.logs.case import JobLogs, Member, words
+from busbw.logs.differentials import differential_of
 from busbw.logs.lines import DIRECT
 from busbw.logs.ras import OperationLevel, RasReport, RasReports
 from busbw.logs.troubles import TroubleEvent
@@ -209,13 +210,15 @@ def warning_findings(case: JobLogs, unread: tuple[str, ...]) -> Iterator[Finding
     for what, events in known.items():
         pattern = events[0].pattern
         if pattern is not None:
+            causes = differential_of(case, events[0])
             yield finding(
                 "LOG040" if pattern.role == "notice" else "LOG044",
                 evidence=f"{_who(case, events)}: {events[0].text}",
-                fix=events[0].fix(is_amd=case.state.is_amd),
+                fix=None if causes else events[0].fix(is_amd=case.state.is_amd),
                 effect=pattern.cause,
                 place=case.place_of(events[0]),
                 confidence="certain",
+                causes=causes,
                 what=what,
             )
     yield from _unknown(case, sorted(strange.values(), key=lambda events: -len(events)))

@@ -25,6 +25,12 @@ _FIRST_LEARNED = -2
 _OF_LAUNCHER = "Message of the launcher: "
 # nccl-tests: `#  Rank  0 Group  0 Pid   5950 on node66 device  0 [0x34] NVIDIA H800`
 _LISTED_GPU = re.compile(r"\bdevice +\d{1,3} \[[0-9a-fx:.]{2,16}\] ((?:NVIDIA|AMD) [\w .-]{1,60}?)\s*$", re.ASCII)
+# And the first of its ranks; of the groups that it can split them into, the first has one, too.
+_LISTED_FIRST = re.compile(
+    r"^\W{0,4}Rank +0 (?:Group +0 )?Pid +(\d{1,10}) on +(\S{1,255}) +device +\d{1,3} \[", re.ASCII
+)
+# With this its results end.
+_LISTED_END = "Avg bus bandwidth"
 # PyTorch's mark of what ended a rank stays on the line: launchers put others before any line.
 _UNCAUGHT = re.compile(r"\[rank\d{1,7}\]: (?=[\w.]{1,80}(?:Error|Exception)(?::|$))", re.ASCII)
 # Programs that people try MPI with: `Hello world from n1 running process 0 of 1`.
@@ -72,6 +78,8 @@ class LogReader:
         self._notice = LauncherNotice()
         self._collected = CollectedLines()
         self._boxes = Boxes()
+        # Of each process of nccl-tests that began since the last result: its number and host.
+        self._begun: set[tuple[str, str]] = set()
         # What came after the last end of a line.
         self._rest = b""
         self._speakers: list[tuple[str, str, str]] = []
@@ -94,6 +102,7 @@ class LogReader:
         self._take_block(rest)
         self._take(self.sieve.finish())
         self._boxes = Boxes()
+        self._begun.clear()
         self.excerpts.end_source()
         self.sources += 1
         self.lengths.append(self.sieve.lines - sum(self.lengths))
@@ -112,6 +121,7 @@ class LogReader:
             or self.ras.latest
             or self.state.bare_version
             or self.state.greeted_alone > 1
+            or self.state.listed_alone > 1
         )
 
     def meet_all(self) -> None:
@@ -262,14 +272,26 @@ class LogReader:
         if kept is not None:
             self._repeats.learn(text, line.message, line, Repeat(kept, process, line.rank))
 
+    def _is_of_test(self, message: str) -> bool:
+        """Whether a line is one in which nccl-tests lists its ranks, or ends its results; keep what it tells."""
+        if _LISTED_END in message:
+            self._begun.clear()
+            return True
+        first = _LISTED_FIRST.search(message)
+        if first is not None:
+            self._begun.add((first[1], first[2]))
+            self.state.listed_alone = max(self.state.listed_alone, len(self._begun))
+        listed = _LISTED_GPU.search(message)
+        if listed is not None:
+            self.state.see_gpu(listed[1])
+        return first is not None or listed is not None
+
     def _foreign(self, number: int, shape: int, line: WholeLine, text: str) -> None:
         """Read a line of a launcher or a framework, and NCCL's version, which is printed without a head."""
         effect = self._effect(line.message) if "CCL version" in line.message else None
         if effect is not None and not isinstance(effect, Trace) and getattr(effect, "name", "") == "version":
             self.state.bare_version = self.state.bare_version or effect.value  # type: ignore[union-attr]
-        listed = _LISTED_GPU.search(line.message)
-        if listed is not None:
-            self.state.see_gpu(listed[1])
+        if self._is_of_test(line.message):
             return
         if self._notice.read(line.message, self.sources, number) or self.ras.read(line.message, self.sources, number):
             return
@@ -285,6 +307,8 @@ class LogReader:
         if (pattern.role == "origin" and HARMLESS.search(message) is not None) or _FOR_INFORMATION in message:
             self.sieve.ignore(shape)
             return
+        if pattern.role in {"origin", "death"}:
+            self._begun.clear()
         if pattern.role == "death":
             groups = {**self._notice.about(self.sources, number), **groups}
         said = groups.get("rank") or groups.get("ranks", "")

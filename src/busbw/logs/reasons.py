@@ -7,6 +7,7 @@ from functools import lru_cache
 from busbw.facts.failure_words import WORDS
 from busbw.facts.logs import log_regex
 from busbw.logs.case import JobLogs
+from busbw.logs.crashes import CRASHES
 from busbw.logs.excerpts import Excerpt, lines_of
 from busbw.logs.first_error import FirstError
 from busbw.logs.pages import is_prose
@@ -38,9 +39,6 @@ _FINAL = re.compile(
 _JUST_BEFORE = 15
 _JUST_AFTER = 8
 _QUOTED = 240
-# What stands in the words of a pattern for what it did not find.
-_UNKNOWN = ": ?"
-_CRASHES = frozenset({"4", "7", "8", "11", "Segmentation fault", "SIGSEGV", "Bus error", "SIGBUS", "SIGILL"})
 
 
 def reason_beside(case: JobLogs, first: FirstError | None) -> FirstError | None:
@@ -126,7 +124,7 @@ def reasons_near(case: JobLogs, first: TroubleEvent) -> tuple[TroubleEvent, ...]
         for each in words_in(beside).statements
         if each.weight >= _PLAIN
         and each.line - first.line <= _JUST_AFTER
-        and ((each.source, each.line) not in known or (each.line == first.line and _UNKNOWN in first.what))
+        and ((each.source, each.line) not in known or (each.line == first.line and first.lacks_words))
     ]
     near.sort(key=lambda each: -each.weight)
     return tuple(_event(each) for each in _unlike(near))[:_MOST_OTHERS]
@@ -170,7 +168,7 @@ def _words(excerpts: tuple[Excerpt, ...]) -> JobWords:
 
 def _says_little(event: TroubleEvent) -> bool:
     if event.role == "death":
-        return event.groups.get("signal") in _CRASHES
+        return event.groups.get("signal") in CRASHES
     return _repeats(event) or (event.pattern is not None and event.pattern.outcome is not None)
 
 

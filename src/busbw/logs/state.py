@@ -80,6 +80,8 @@ class State:
     bare_version: str | None = None
     # Lines in which a test program of MPI says hello as number 0 of 1.
     greeted_alone: int = 0
+    # Processes of nccl-tests that ran beside each other, and each listed itself as rank 0.
+    listed_alone: int = 0
 
     def process(self, host: str, pid: str) -> Process | None:
         """Return a process, a new one where it has not been seen; None when there are too many."""
@@ -112,6 +114,7 @@ class State:
             gpu_models=self.gpu_models,
             bare_version=self.bare_version,
             greeted_alone=self.greeted_alone,
+            listed_alone=self.listed_alone,
             _aliases=self._aliases,
         )
 

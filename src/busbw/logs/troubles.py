@@ -54,11 +54,17 @@ class TroubleEvent:
         """What it tells, in words; the line itself, where nobody knows it."""
         if self.pattern is None:
             return self.text
-        code = self.code
-        words = self._words()
-        # A line may lack what others of its kind say behind a colon.
-        what = (self.pattern.what if code is None else code.what).format_map(words).removesuffix(f": {_UNSAID}")
+        what = self._said(self.pattern).removesuffix(f": {_UNSAID}")
         return f"{what}, while {self.stage.what}" if self.stage is not None else what
+
+    @property
+    def lacks_words(self) -> bool:
+        """Whether the line lacks what others of its kind say behind a colon."""
+        return self.pattern is not None and f": {_UNSAID}" in self._said(self.pattern)
+
+    def _said(self, pattern: LogPattern) -> str:
+        code = self.code
+        return (pattern.what if code is None else code.what).format_map(self._words())
 
     @property
     def stage(self) -> LogStage | None:
