@@ -10,6 +10,7 @@ from busbw.facts.rules import finding
 from busbw.limits.ceiling import ceiling
 from busbw.limits.rates import rates_of_platform
 from busbw.logs.case import JobLogs, Way, lines_of, words
+from busbw.logs.ends import staged_hosts
 from busbw.logs.lines import DIRECT
 from busbw.logs.troubles import TroubleEvent
 from busbw.model.finding import Finding
@@ -325,10 +326,11 @@ def _wrong_network(case: JobLogs, used: dict[str, tuple[int | str, ...]]) -> Ite
 
 
 def _direct(case: JobLogs) -> Iterator[Finding]:
+    staged = staged_hosts(case)
     over: list[Way] = [
         way
         for way in case.ways
-        if way.place == "between nodes"
+        if (way.place == "between nodes" or (staged and way.place == "unknown"))
         and way.via.startswith("NET/")
         and way.network != "Socket"
         and not (way.network or "").lower().startswith(_TELLS_NOTHING)
@@ -338,7 +340,7 @@ def _direct(case: JobLogs) -> Iterator[Finding]:
         return
     lines, of = sum(way.lines for way in without), sum(way.lines for way in over)
     members = {member for way in without for member in way.members}
-    cause, fix = _why_staged(case)
+    cause, fix = _why_staged(case, staged)
     yield finding(
         "LOG004",
         evidence=f"{lines} of {of} connections between nodes, of {words(members)}, are without GDRDMA; {cause}",
@@ -349,7 +351,19 @@ def _direct(case: JobLogs) -> Iterator[Finding]:
     )
 
 
-def _why_staged(case: JobLogs) -> tuple[str, str]:
+def _why_staged(case: JobLogs, staged: dict[str, str]) -> tuple[str, str]:
+    if staged:
+        hosts = listed(sorted(staged))
+        other = next(iter(staged.values()))
+        cause = (
+            f"no connection of {hosts} is, though {other} sends directly to it: mostly the module is not loaded there "
+            "that lets a NIC reach a GPU's memory"
+        )
+        fix = (
+            f"modprobe nvidia_peermem (nv_peer_mem on old drivers) on {hosts}; compare `lsmod | grep peer` and the "
+            f"driver with those on {other}"
+        )
+        return cause, fix
     level = case.setting("NCCL_NET_GDR_LEVEL")
     if level is not None:
         return f'NCCL_NET_GDR_LEVEL = "{level}" sets how far a NIC may be', "unset NCCL_NET_GDR_LEVEL"
