@@ -199,60 +199,6 @@ def provider_words(case: JobLogs, event: TroubleEvent) -> tuple[str, str] | None
     return f"the plug-in took the provider {taken[0]}: libfabric found no device of EFA or Slingshot here", fix
 
 
-class PassedOnResult(NamedTuple):
-    """What a result of NCCL mostly comes from, where only the result was passed on."""
-
-    named: re.Pattern[str]
-    words: str
-    fix: str
-
-
-# By what NCCL returns each for: src/include/checks.h, src/init.cc and src/group.cc of NVIDIA/nccl.
-_RESULTS = (
-    PassedOnResult(
-        re.compile(r"ncclInvalidUsage|invalid usage"),
-        "two ranks use one GPU (the device is not chosen by the local rank, CUDA_VISIBLE_DEVICES gives all the same, "
-        "more ranks than GPUs), a GPU that this process does not see, or calls that do not belong together",
-        "print CUDA_VISIBLE_DEVICES, the local rank and torch.cuda.current_device() on every rank",
-    ),
-    PassedOnResult(
-        re.compile(r"ncclInvalidArgument|invalid argument"),
-        "a tensor that is not on this rank's GPU or empty, a type that NCCL does not have, or a wrong root or count",
-        "print device, type and shape of what is passed in on every rank",
-    ),
-    PassedOnResult(
-        re.compile(r"ncclUnhandledCudaError|unhandled cuda error"),
-        "CUDA failed: memory of the GPU that is used up, a driver too old for this CUDA, no code for this GPU, GPUs "
-        "that a container hides from each other, or a kernel of the program that failed before",
-        "nvidia-smi for free memory and the driver's CUDA; CUDA_LAUNCH_BLOCKING=1; NCCL_P2P_DISABLE=1 and "
-        "NCCL_CUMEM_ENABLE=0 tell whether it is the way between GPUs",
-    ),
-    PassedOnResult(
-        re.compile(r"ncclSystemError|unhandled system error"),
-        "the system refused a call: /dev/shm that is full or small (64 MiB in a container), an interface that is not "
-        "there or joins no hosts, a peer that does not answer, or locked memory",
-        "df /dev/shm (docker run --shm-size=16g or --ipc=host); NCCL_SOCKET_IFNAME; ulimit -l; NCCL_SHM_DISABLE=1 and "
-        "NCCL_IB_DISABLE=1 tell which it is",
-    ),
-    PassedOnResult(
-        re.compile(r"ncclInternalError|internal error"),
-        "versions of NCCL or settings that differ between ranks, a network that failed at its start, a topology that "
-        "NCCL cannot read, or a fault of this NCCL",
-        "compare NCCL's version and `env | grep NCCL_` of all ranks; NCCL_IB_DISABLE=1 tells whether it is the network",
-    ),
-)
-
-
-def result_causes(reports: list[TroubleEvent]) -> tuple[str, str] | None:
-    """Return what the result that a program passes on mostly comes from, and what to look at; None: it names none."""
-    for event in reports:
-        if event.pattern is not None and event.pattern.id == "framework-error":
-            for each in _RESULTS:
-                if each.named.search(event.text) is not None:
-                    return each.words, each.fix
-    return None
-
-
 # Bytes of a buffer of each connection, from which on its sum over channels and peers is a burden; the default is 4 MiB.
 _LARGE_BUFFER = 2**26
 _MUCH_MEMORY = frozenset({"verbs-memory", "registration-failed", "out-of-memory", "gpu-allocation", "shm-full"})
@@ -269,43 +215,3 @@ def buffer_words(case: JobLogs, event: TroubleEvent) -> tuple[str, str] | None:
         f'NCCL_BUFFSIZE = "{value}" asks for that much for each channel and peer (the default is 4194304)',
         "unset NCCL_BUFFSIZE",
     )
-
-
-class JoiningWay(NamedTuple):
-    """How ranks are joined, and why nothing may come through."""
-
-    via: str
-    words: str
-    fix: str
-
-
-_WAYS = (
-    JoiningWay(
-        "P2P",
-        "GPUs reach each other directly, and ACS or the IOMMU sends that astray (GPUs without NVLinks)",
-        "NCCL_P2P_DISABLE=1 tells; then ACS off on the bridges (setpci, firmware) and iommu=pt",
-    ),
-    JoiningWay("SHM", "shared memory between the processes of a host", "NCCL_SHM_DISABLE=1 tells; df /dev/shm"),
-    JoiningWay(
-        "NET/Socket",
-        "TCP between the hosts: a firewall, or an interface that joins none",
-        "NCCL_SOCKET_IFNAME; nc -z ADDRESS PORT on high ports between the hosts",
-    ),
-    JoiningWay(
-        "NET/",
-        "the NICs between the hosts: GID index, MTU, rails that are not joined, GPUDirect RDMA",
-        "ib_write_bw between the hosts; NCCL_NET_GDR_LEVEL=LOC, then NCCL_IB_DISABLE=1 tell which it is",
-    ),
-)
-
-
-def first_use_causes(case: JobLogs) -> tuple[str, str]:
-    """Return why the first collective of a job may not come through, by the ways that the log shows, and what to do."""
-    used = [way.via for way in case.ways]
-    found = [each for each in _WAYS if any(via.startswith(each.via) for via in used)]
-    if any(each.via == "NET/Socket" for each in found) and all(
-        via.startswith("NET/Socket") for via in used if via.startswith("NET/")
-    ):
-        found = [each for each in found if each.via != "NET/"]
-    chosen = found or list(_WAYS)
-    return "; or ".join(each.words for each in chosen), "; ".join(each.fix for each in chosen)

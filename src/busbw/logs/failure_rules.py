@@ -8,12 +8,11 @@ from busbw.logs.case import JobLogs, Member, missing_ranks, words
 from busbw.logs.causes import (
     buffer_words,
     disagreement_causes,
-    first_use_causes,
     provider_words,
-    result_causes,
     versions_of_cuda,
     what_happened,
 )
+from busbw.logs.differentials import differential_called, differential_of
 from busbw.logs.first_error import FirstError, first_error, followers
 from busbw.logs.network_rules import NEVER_MADE, STORE, unreachable_finding
 from busbw.logs.reasons import (
@@ -96,6 +95,10 @@ def _first(case: JobLogs, first: FirstError, code: str) -> Finding:
         words_on.append(f"others with a cause of their own: {_names(case, own)}")
     if behind:
         words_on.append(f"{words(behind)} only followed")
+    differential = differential_of(case, event)
+    if differential is not None:
+        words_on.append(f"why, the likeliest first: {differential.words()}")
+        fix = differential.fix()
     if event.pattern is not None and event.pattern.disagree is not None:
         causes = disagreement_causes(case, event)
         words_on.append(
@@ -191,15 +194,15 @@ def _silent(case: JobLogs) -> Finding | None:
 
 def _unexplained(case: JobLogs, reports: list[TroubleEvent]) -> Finding:
     first = min(reports, key=lambda event: (event.source, event.line))
-    mostly = result_causes(reports)
+    mostly = next((found for each in reports if (found := differential_of(case, each)) is not None), None)
     again = f"run again with {what_would_tell(reports)}, and look at what the program itself printed before this line"
     return finding(
         "LOG036",
         evidence=f"{words(case.who(first)) or 'a launcher or a program'}: {first.text}"
-        + (f"; mostly it comes from this: {mostly[0]}" if mostly is not None else ""),
+        + (f"; why, the likeliest first: {mostly.words()}" if mostly is not None else ""),
         fix=first.pattern.fix
         if first.pattern is not None and first.pattern.id in _SAY_WHERE
-        else f"{again}; then: {mostly[1]}"
+        else f"{again}; then: {mostly.fix()}"
         if mostly is not None
         else again,
         place=case.place_of(first),
@@ -253,9 +256,9 @@ def _waiting(case: JobLogs, timeouts: list[TroubleEvent]) -> Finding:
         "did; a rank with fewer steps, as with data that does not divide evenly, leaves the others waiting: count them"
     )
     if not behind and max(numbers) <= 1:
-        why, test = first_use_causes(case)
-        behind = f"; it is the first call of its group, so that nothing has come through yet: {why}"
-        fix = f"{test}; {fix}"
+        causes = differential_called(case, "first-call-waits")
+        behind = f"; it is the first call of its group, so that nothing has come through yet: {causes.words()}"
+        fix = f"{causes.fix()}; {fix}"
     return finding(
         "LOG032",
         evidence=f"{shown}{behind}",
@@ -285,9 +288,9 @@ def _unfinished(case: JobLogs) -> Iterator[Finding]:
         also = f"; of {words(missing)} nothing is in the log" if missing else ""
         fix = "look at the ranks that are missing; a firewall or a wrong NCCL_SOCKET_IFNAME keeps ranks apart"
         if not missing and case.ways:
-            why, test = first_use_causes(case)
-            also = f"; all have come, and were connecting: {why}"
-            fix = f"{test}; then look at the rank that finished last"
+            causes = differential_called(case, "first-call-waits")
+            also = f"; all have come, and were connecting: {causes.words()}"
+            fix = f"{causes.fix()}; then look at the rank that finished last"
         yield finding(
             "LOG033",
             evidence=f"{words(who)} began a communicator and did not finish it{also}",
