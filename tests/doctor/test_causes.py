@@ -105,7 +105,7 @@ def test_who_has_compared_the_calls_names_the_program_alone(line: str):
 
 
 def test_only_ends_that_disagree_have_four_causes():
-    assert "why, the likeliest first" not in first_error(failed(Job(), RETRIES)).evidence
+    assert "versions of NCCL that differ" not in first_error(failed(Job(), RETRIES)).evidence
 
 
 @pytest.mark.parametrize(
@@ -215,14 +215,31 @@ def test_over_roce_the_gid_comes_first_with_the_value_that_is_set():
     nics = "[0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE"
     job = Job(nics=nics, everywhere=("NCCL_IB_GID_INDEX set by environment to 1.",))
 
-    over_roce = first_error(failed(job, RETRIES)).fix
-    over_ib = first_error(failed(Job(), RETRIES)).fix
+    over_roce = first_error(failed(job, RETRIES))
+    over_ib = first_error(failed(Job(), RETRIES))
 
-    assert over_roce is not None
-    assert over_roce.startswith("the GID index: show_gids at both ends")
-    assert 'NCCL_IB_GID_INDEX = "1"' in over_roce
-    assert over_ib is not None
-    assert over_ib.startswith("the link at both ends")
+    assert over_roce.fix is not None
+    assert over_roce.fix.startswith("(1) show_gids at both ends")
+    assert 'NCCL_IB_GID_INDEX = "1"' in over_roce.evidence
+    assert over_ib.fix is not None
+    assert over_ib.fix.startswith("(1) the link at both ends")
+
+
+def test_a_timeout_that_was_shortened_is_told_first_and_else_not_at_all():
+    shortened = failed(Job(everywhere=("NCCL_IB_TIMEOUT set by environment to 5.",)), RETRIES)
+
+    assert "(1) the NIC waits less long" in first_error(shortened).evidence
+    assert "waits less long" not in first_error(failed(Job(), RETRIES)).evidence
+    lengthened = failed(Job(everywhere=("NCCL_IB_TIMEOUT set by environment to 22.",)), RETRIES)
+    assert "waits less long" not in first_error(lengthened).evidence
+
+
+def test_memory_that_a_nic_may_not_reach_is_no_fault_of_gpudirect_where_it_is_off():
+    line = "NET/IB : Got completion from peer 10.0.0.2<1> with error 4, opcode 1, len 0, vendor err 81"
+    off = failed(Job(everywhere=("NCCL_NET_GDR_LEVEL set by environment to LOC",), between="NET/IB/0"), line)
+
+    assert "(1) PCIe ACS" in first_error(failed(Job(), line)).evidence
+    assert "ACS" not in first_error(off).evidence.split("(2)")[0] or "in the log" not in first_error(off).evidence
 
 
 def test_another_status_names_neither():

@@ -245,9 +245,10 @@ def _waiting(case: JobLogs, timeouts: list[TroubleEvent]) -> Finding:
     )
     behind = f"; {words(absent)} did not report: look there first" if absent and waiting else ""
     numbers = [number for number, _ in calls]
+    differs = len(set(numbers)) < len(numbers) or any(len(of_call) > 1 for of_call in sizes.values())
     if len(set(numbers)) < len(numbers):
         behind += "; one number is another collective on different ranks: their calls differ, or their process groups"
-    elif any(len(of_call) > 1 for of_call in sizes.values()):
+    elif differs:
         behind += "; ranks give different sizes for one number: their calls differ, or their process groups"
     elif not behind and len(set(numbers)) > 1:
         behind = "; they are not at the same call: one is behind, or they wait in different process groups"
@@ -258,6 +259,10 @@ def _waiting(case: JobLogs, timeouts: list[TroubleEvent]) -> Finding:
     if not behind and max(numbers) <= 1:
         causes = differential_called(case, "first-call-waits")
         behind = f"; it is the first call of its group, so that nothing has come through yet: {causes.words()}"
+        fix = f"{causes.fix()}; {fix}"
+    elif not differs:
+        causes = differential_called(case, "rank-missing")
+        behind += f"; why, the likeliest first: {causes.words()}"
         fix = f"{causes.fix()}; {fix}"
     return finding(
         "LOG032",
