@@ -50,6 +50,8 @@ class Outcome(Value, kw_only=True, frozen=True):
     # The patterns of lines that show it, and what of their text must match; none: busbw asks for it by its id.
     patterns: tuple[str, ...] = ()
     text: str | None = None
+    # The whole name of NCCL's source file that warns; None: any, or none.
+    file: str | None = None
     cause: tuple[PossibleCause, ...]
     # Where the causes are from.
     source: str
@@ -83,9 +85,13 @@ def sign_regex(regex: str) -> re.Pattern[str]:
     return re.compile(regex, re.ASCII | re.MULTILINE)
 
 
-def outcome_of(pattern: str, text: str) -> Outcome | None:
-    """Return the outcome that a line of a pattern shows; None: it names its own cause."""
+def outcome_of(pattern: str, text: str, file: str | None) -> Outcome | None:
+    """Return the outcome that a line of a pattern shows; None: it names its own cause. `file`: of NCCL, that warns."""
     for each in outcomes():
-        if pattern in each.patterns and (each.text is None or sign_regex(each.text).search(text) is not None):
+        if (
+            pattern in each.patterns
+            and (each.text is None or sign_regex(each.text).search(text) is not None)
+            and (each.file is None or (file is not None and sign_regex(each.file).fullmatch(file) is not None))
+        ):
             return each
     return None

@@ -43,7 +43,7 @@ def what_happened(case: JobLogs, event: TroubleEvent) -> tuple[str, str | None]:
     return f"{event.what}, status {status}: {_STATUS.get(status, 'see ibv_wc_status')}", fix
 
 
-def _crashed_in(case: JobLogs, event: TroubleEvent) -> LogCode | None:
+def crash_library(case: JobLogs, event: TroubleEvent) -> str | None:
     """Return the library that the stack beside a crash shows first; None: it is no crash, or there is no such stack."""
     if event.groups.get("signal") not in _CRASHES:
         return None
@@ -53,7 +53,13 @@ def _crashed_in(case: JobLogs, event: TroubleEvent) -> LogCode | None:
         if "library" in each.groups and each.source == event.source and abs(each.line - event.line) <= _STACK
     ]
     first = min(frames, key=lambda each: each.line, default=None)
-    return None if first is None else log_codes().get(("library", first.groups["library"]))
+    return None if first is None else first.groups["library"]
+
+
+def _crashed_in(case: JobLogs, event: TroubleEvent) -> LogCode | None:
+    """Return what is known of the library in which a process crashed; None: nothing, or it did not crash in one."""
+    library = crash_library(case, event)
+    return None if library is None else log_codes().get(("library", library))
 
 
 _RELEASE = re.compile(r"\+cuda(\d+\.\d+)")

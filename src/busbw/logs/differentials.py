@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from busbw.facts.differentials import Outcome, PossibleCause, Sign, outcome_called, outcome_of, sign_regex
 from busbw.logs.case import JobLogs
+from busbw.logs.causes import crash_library
 from busbw.logs.excerpts import Excerpt, lines_of
 from busbw.logs.troubles import TroubleEvent
 
@@ -15,6 +16,9 @@ _MOST_CAUSES = 5
 # Of the log so many characters from its beginning and its end are searched for signs.
 _SEARCHED = 2**20
 _LONGEST_SIGN = 60
+_BUS = frozenset({"7", "Bus error", "SIGBUS"})
+_CRASHED = frozenset({"11", "Segmentation fault", "SIGSEGV", *_BUS})
+_OWN_LIBRARIES = frozenset({"libnccl", "librccl"})
 _NUMBERS = re.compile(r"\d{1,6}", re.ASCII)
 
 
@@ -46,7 +50,13 @@ class Differential(NamedTuple):
 
 def differential_of(case: JobLogs, event: TroubleEvent) -> Differential | None:
     """Return the causes of what a line tells; None: the line names its cause itself."""
-    outcome = outcome_of(event.pattern.id, event.text) if event.pattern is not None else None
+    if event.pattern is None:
+        return None
+    signal = event.groups.get("signal")
+    if signal in _CRASHED and crash_library(case, event) in _OWN_LIBRARIES:
+        return differential_called(case, "bus-error-in-nccl" if signal in _BUS else "crash-in-nccl")
+    file = event.file.rsplit("/", 1)[-1] if event.file is not None else None
+    outcome = outcome_of(event.pattern.id, event.text, file)
     return ranked(case, outcome) if outcome is not None else None
 
 

@@ -181,10 +181,11 @@ def _silent(case: JobLogs) -> Finding | None:
         else ""
     )
     at = f" to {', '.join(sorted(hosts))}" if hosts else ""
+    causes = differential_called(case, "peer-left")
     return finding(
         "LOG031",
         evidence=f"{words(reporting) or 'a launcher'}: connections{at} ended, and no line tells why{suspects}; "
-        f"the first: {first.text}",
+        f"the first: {first.text}; why, the likeliest first: {causes.words()}",
         fix="look at those hosts for a process that was killed: `dmesg | grep -i -e oom -e xid`; and at the end of "
         "what the ranks themselves printed",
         place=case.place_of(first),

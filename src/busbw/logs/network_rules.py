@@ -10,6 +10,7 @@ from busbw.facts.rules import finding
 from busbw.limits.ceiling import ceiling
 from busbw.limits.rates import rates_of_platform
 from busbw.logs.case import JobLogs, Way, lines_of, words
+from busbw.logs.differentials import differential_called
 from busbw.logs.ends import staged_hosts
 from busbw.logs.lines import DIRECT
 from busbw.logs.troubles import TroubleEvent
@@ -95,19 +96,25 @@ def unreachable_finding(case: JobLogs, reports: Sequence[TroubleEvent]) -> Findi
     bridged = refused and any(_OF_A_BRIDGE.search(event.text) for event in failed)
     # NCCL's own connections come later.
     store = first.pattern.fix if first.pattern is not None and first.pattern.id == STORE else None
+    causes = differential_called(case, "unreachable")
     return finding(
         "LOG037",
-        evidence=f"{who}: no connection{to} could be made; {_interfaces(case)}the first: {first.text}",
-        fix=store
-        if store is not None
-        else _BRIDGED
-        if bridged
-        else "nothing listens there: look whether that rank has ended, or was started at all"
-        if refused
-        else "set NCCL_SOCKET_IFNAME to the interface that joins the nodes, as `ip -br address` shows it on both, and "
-        "let TCP through between them on all ports: `nc -z ADDRESS PORT`",
+        evidence=f"{who}: no connection{to} could be made; {_interfaces(case)}the first: {first.text}"
+        + (f"; why, the likeliest first: {causes.words()}" if store is None else ""),
+        fix=store if store is not None else f"{_first_look(refused=refused, bridged=bridged)}; then: {causes.fix()}",
         place=case.place_of(first),
         confidence="possible" if refused else "likely",
+    )
+
+
+def _first_look(*, refused: bool, bridged: bool) -> str:
+    if bridged:
+        return _BRIDGED
+    if refused:
+        return "nothing listens there: look whether that rank has ended, or was started at all"
+    return (
+        "set NCCL_SOCKET_IFNAME to the interface that joins the nodes, as `ip -br address` shows it on both, and let "
+        "TCP through between them on all ports: `nc -z ADDRESS PORT`"
     )
 
 
