@@ -99,7 +99,7 @@ def _first(case: JobLogs, first: FirstError, code: str) -> Finding:
     if differential is not None:
         words_on.append(f"why, the likeliest first: {differential.words()}")
         fix = differential.fix()
-    if event.pattern is not None and event.pattern.disagree is not None:
+    elif event.pattern is not None and event.pattern.disagree is not None:
         causes = disagreement_causes(case, event)
         words_on.append(
             "why, the likeliest first: " + "; ".join(f"({n}) {each.words}" for n, each in enumerate(causes, 1))
@@ -187,7 +187,7 @@ def _silent(case: JobLogs) -> Finding | None:
         evidence=f"{words(reporting) or 'a launcher'}: connections{at} ended, and no line tells why{suspects}; "
         f"the first: {first.text}; why, the likeliest first: {causes.words()}",
         fix="look at those hosts for a process that was killed: `dmesg | grep -i -e oom -e xid`; and at the end of "
-        "what the ranks themselves printed",
+        f"what the ranks themselves printed; then: {causes.fix()}",
         place=case.place_of(first),
         confidence="likely" if is_certain else "possible",
     )
