@@ -340,7 +340,7 @@ def test_another_cause_is_named_as_it_is_printed():
     [
         ("RuntimeError: NCCL error in: a.cpp:1, invalid usage, NCCL version 2.7.8", "two ranks use one GPU"),
         ("ncclInvalidArgument: Invalid value for an argument.", "not on this rank's GPU"),
-        ("RuntimeError: NCCL error in: a.cpp:1, unhandled cuda error, NCCL version 2.7.8", "driver too old"),
+        ("RuntimeError: NCCL error in: a.cpp:1, unhandled cuda error, NCCL version 2.7.8", "this driver or GPU"),
         ("RuntimeError: NCCL error in: a.cpp:1, unhandled system error, NCCL version 2.7.8", "/dev/shm"),
         ("n1: Test NCCL failure common.cu:997 'internal error'", "differ between ranks"),
     ],

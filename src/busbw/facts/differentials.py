@@ -43,7 +43,7 @@ class PossibleCause(Value, kw_only=True, frozen=True):
     rare: bool = False
 
 
-class Outcome(Value, kw_only=True, frozen=True):
+class FailureOutcome(Value, kw_only=True, frozen=True):
     """What a log shows without saying why. Its causes stand with those first that are named most often."""
 
     id: str
@@ -57,8 +57,8 @@ class Outcome(Value, kw_only=True, frozen=True):
     source: str
 
 
-class _Outcomes(Value, kw_only=True, frozen=True):
-    outcome: tuple[Outcome, ...] = ()
+class _FailureOutcomes(Value, kw_only=True, frozen=True):
+    outcome: tuple[FailureOutcome, ...] = ()
 
 
 # In this order they count.
@@ -66,15 +66,17 @@ _FILES = ("results", "start", "gpus", "transfers", "launch", "waiting")
 
 
 @cache
-def outcomes() -> tuple[Outcome, ...]:
+def outcomes() -> tuple[FailureOutcome, ...]:
     """Return every outcome, in the order in which they count."""
     folder = files("busbw").joinpath("data", "differentials")
-    parts = [msgspec.toml.decode(folder.joinpath(f"{name}.toml").read_bytes(), type=_Outcomes) for name in _FILES]
+    parts = [
+        msgspec.toml.decode(folder.joinpath(f"{name}.toml").read_bytes(), type=_FailureOutcomes) for name in _FILES
+    ]
     return tuple(outcome for part in parts for outcome in part.outcome)
 
 
 @cache
-def outcome_called(name: str) -> Outcome:
+def outcome_called(name: str) -> FailureOutcome:
     """Return the outcome with an id. Raises KeyError where there is none."""
     return {each.id: each for each in outcomes()}[name]
 
@@ -85,7 +87,7 @@ def sign_regex(regex: str) -> re.Pattern[str]:
     return re.compile(regex, re.ASCII | re.MULTILINE)
 
 
-def outcome_of(pattern: str, text: str, file: str | None) -> Outcome | None:
+def outcome_of(pattern: str, text: str, file: str | None) -> FailureOutcome | None:
     """Return the outcome that a line of a pattern shows; None: it names its own cause. `file`: of NCCL, that warns."""
     for each in outcomes():
         if (

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
-from busbw.facts.differentials import Outcome, PossibleCause, Sign, outcome_called, outcome_of, sign_regex
-from busbw.logs.case import JobLogs
+from busbw.facts.differentials import FailureOutcome, Sign, outcome_called, outcome_of, sign_regex
+from busbw.logs.case import JobLogs, missing_ranks
 from busbw.logs.causes import crash_library
 from busbw.logs.excerpts import Excerpt, lines_of
 from busbw.logs.troubles import TroubleEvent
@@ -65,7 +65,7 @@ def differential_called(case: JobLogs, name: str) -> Differential:
     return ranked(case, outcome_called(name))
 
 
-def ranked(case: JobLogs, outcome: Outcome) -> Differential:
+def ranked(case: JobLogs, outcome: FailureOutcome) -> Differential:
     """Return the causes of an outcome: those with signs in the log first, those that it speaks against left out."""
     found: list[tuple[int, RankedCause]] = []
     for cause in outcome.cause:
@@ -76,15 +76,11 @@ def ranked(case: JobLogs, outcome: Outcome) -> Differential:
             continue
         texts = tuple(dict.fromkeys(text for _sign, text in shown))
         found.append((weight, RankedCause(cause.words, texts, cause.test)))
+    if not found:
+        # The log speaks against every cause that is known: none of them is left out.
+        found = [(0, RankedCause(each.words, (), each.test)) for each in outcome.cause if not each.rare]
     found.sort(key=lambda each: -each[0])
-    return Differential(tuple(cause for _weight, cause in found[:_MOST_CAUSES])) if found else _whole(outcome.cause)
-
-
-def _whole(causes: tuple[PossibleCause, ...]) -> Differential:
-    """Return all that is not rare, where the log speaks against every cause."""
-    return Differential(
-        tuple(RankedCause(each.words, (), each.test) for each in causes if not each.rare)[:_MOST_CAUSES]
-    )
+    return Differential(tuple(cause for _weight, cause in found[:_MOST_CAUSES]))
 
 
 def _shown(case: JobLogs, signs: Iterable[Sign]) -> list[tuple[Sign, str]]:
@@ -128,12 +124,14 @@ def _circumstances(case: JobLogs, sign: Sign) -> Iterable[str | None]:
         ]
         yield f"NCCL {fitting[0]}" if fitting else None
     if sign.several_nodes is not None:
-        known = case.nodes is not None or bool(case.hosts)
-        yield (
-            ("several nodes" if case.spans_nodes else "one node")
-            if known and case.spans_nodes == sign.several_nodes
-            else None
-        )
+        shown = "several nodes" if case.spans_nodes else "one node" if _is_one_node(case) else None
+        yield shown if shown == ("several nodes" if sign.several_nodes else "one node") else None
+
+
+def _is_one_node(case: JobLogs) -> bool:
+    """Whether NCCL says so, or every rank logged on one host; a piece of a log may be of one host of many."""
+    every = case.rank_index.ranks is not None and not missing_ranks(case)
+    return case.nodes == 1 or (every and len(case.hosts) == 1)
 
 
 def _number(version: str) -> tuple[int, ...]:

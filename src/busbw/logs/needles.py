@@ -70,6 +70,8 @@ NEEDLES = (
     "nreachable",
     "Unable",
     "nvalid",
+    "corruption",
+    "corrupted",
     "odule named",
     "import name",
     "ANCELED",
