@@ -2,7 +2,7 @@
 
 import pytest
 
-from busbw.logs.table_rules import last_table
+from busbw.logs.failure_rules import last_table
 
 from .made import Job
 from .test_diagnosis import codes, read

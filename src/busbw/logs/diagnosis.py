@@ -8,13 +8,12 @@ from typing import NamedTuple
 
 from busbw.facts.rules import finding
 from busbw.logs.case import JobLogs, case_of, facts_in, words
-from busbw.logs.failure_rules import failure_findings
+from busbw.logs.failure_rules import failure_findings, table_findings
 from busbw.logs.network_rules import network_findings
 from busbw.logs.node_rules import channel_findings, node_findings
 from busbw.logs.rank_rules import difference_findings, oddity_findings, ras_findings, warning_findings
 from busbw.logs.reader import LogReader
 from busbw.logs.state import Process, State
-from busbw.logs.table_rules import table_findings
 from busbw.logs.troubles import TroubleEvent
 from busbw.model.finding import Diagnosis, Finding, LoggedChoice, Trouble, Verdict
 from busbw.model.platform import Platform

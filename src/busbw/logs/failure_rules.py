@@ -1,9 +1,12 @@
-"""Rules about jobs that failed or hang: the first error, ranks that left without a word, ranks that wait."""
+"""Rules about jobs that failed or hang: the first error, ranks that left or wait, tables of tests with wrong values."""
 
+import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from busbw.facts.rules import finding
+from busbw.formats.lines.prefix import split
 from busbw.logs.case import JobLogs, Member, missing_ranks, words
 from busbw.logs.causes import (
     buffer_words,
@@ -13,6 +16,7 @@ from busbw.logs.causes import (
     what_happened,
 )
 from busbw.logs.differentials import differential_called, differential_of
+from busbw.logs.excerpts import lines_of
 from busbw.logs.first_error import FirstError, first_error, followers
 from busbw.logs.network_rules import NEVER_MADE, STORE, unreachable_finding
 from busbw.logs.reasons import (
@@ -25,7 +29,7 @@ from busbw.logs.reasons import (
     what_would_tell,
 )
 from busbw.logs.troubles import TroubleEvent
-from busbw.model.finding import Finding
+from busbw.model.finding import FilePlace, Finding
 
 # Some come at every end of a job, when one rank closes before another.
 # PyTorch tries its store again and again while it starts.
@@ -333,3 +337,102 @@ def _alone(case: JobLogs) -> Iterator[Finding]:
             "start it with srun --mpi=pmix (or pmi2 for MPICH)",
             confidence="likely",
         )
+
+
+# Tables of nccl-tests.
+_HEAD = re.compile(r"#\s{1,40}(?:size|bytes)\s{1,40}(?:count|N)\s{1,40}type\b(?P<rest>[\w #]{0,200})", re.ASCII)
+_ROW = re.compile(r"\s{0,40}\d{1,19}\s{1,40}\d{1,19}\s{1,40}[a-z][a-z0-9_]{1,20}\s(?P<rest>.{0,300})", re.ASCII)
+_CHECKED = re.compile(r"#\s{0,4}Out of bounds values\s{0,4}: {0,4}(?P<count>\d{1,19}) (?P<word>OK|FAILED)", re.ASCII)
+_END = re.compile(r"#\s{0,4}(?:Out of bounds values|Avg bus bandwidth|Collective test concluded)", re.ASCII)
+_WRONG = "#wrong"
+_LONGEST_ROW = 600
+
+
+@dataclass(slots=True)
+class LoggedTable:
+    """The last table of nccl-tests in a log. `place`: source and line of its head, or of what is wrong in it."""
+
+    place: tuple[int, int]
+    rows: int = 0
+    is_ended: bool = False
+    # Rows with values that are wrong, and what the end of the table says of them.
+    wrong_rows: int = 0
+    checked: str | None = None
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether values did not come out as they should."""
+        return self.wrong_rows > 0 or self.checked is not None
+
+
+def last_table(lines: Iterable[tuple[int, int, str]]) -> LoggedTable | None:
+    """Return the last table of nccl-tests in lines (source, number, text); None: there is none."""
+    table: LoggedTable | None = None
+    columns: list[int] = []
+    for source, number, line in lines:
+        if "#" not in line and not any(map(str.isdigit, line[:80])):
+            continue
+        text = split(line[:_LONGEST_ROW])[1]
+        head = _HEAD.match(text)
+        if head is not None:
+            table = LoggedTable((source, number))
+            columns = [at for at, name in enumerate(head["rest"].split()) if name == _WRONG]
+            continue
+        checked = _CHECKED.match(text)
+        if checked is not None and checked["word"] == "FAILED":
+            table = table or LoggedTable((source, number))
+            table.place, table.checked = (source, number), checked["count"]
+        if table is None:
+            continue
+        table.is_ended = table.is_ended or _END.match(text) is not None
+        row = _ROW.match(text)
+        if row is not None:
+            table.rows += 1
+            values = row["rest"].split()
+            is_wrong = any(values[at].isdecimal() and int(values[at][:18]) > 0 for at in columns if at < len(values))
+            if is_wrong and not table.wrong_rows:
+                table.place = (source, number)
+            table.wrong_rows += is_wrong
+    return table
+
+
+def table_findings(case: JobLogs, *, is_failed: bool) -> Iterator[Finding]:
+    """Yield what the last table of nccl-tests tells. `is_failed`: another rule says why the job ended."""
+    table = last_table(lines_of(case.excerpts))
+    if table is None:
+        return
+    if table.is_wrong:
+        yield _wrong(case, table)
+    elif not table.is_ended and not table.rows and case.is_set_up and not is_failed:
+        yield _standing(case, table)
+
+
+def _place(case: JobLogs, table: LoggedTable) -> FilePlace:
+    source, line = table.place
+    return FilePlace(file=case.sources[min(source, len(case.sources) - 1)], line=line)
+
+
+def _wrong(case: JobLogs, table: LoggedTable) -> Finding:
+    why = differential_called(case, "wrong-results")
+    seen = [f"{table.wrong_rows} of {table.rows} rows have wrong values"] if table.wrong_rows else []
+    seen += [f"nccl-tests counts {table.checked} out of bounds"] if table.checked is not None else []
+    return finding(
+        "LOG049",
+        evidence=f"{' and '.join(seen)}; why, the likeliest first: {why.words()}",
+        fix=why.fix(),
+        place=_place(case, table),
+        confidence="certain",
+    )
+
+
+def _standing(case: JobLogs, table: LoggedTable) -> Finding:
+    why = differential_called(case, "first-call-waits")
+    return finding(
+        "LOG050",
+        evidence="every rank that the log shows is ready, and below the head of the table is no row; the test still "
+        f"ran when this was taken, or nothing comes through: {why.words()}",
+        fix=f"nothing, where rows come later; else: {why.fix()}",
+        effect="the first call may hang",
+        place=_place(case, table),
+        confidence="possible",
+    )

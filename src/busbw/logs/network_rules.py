@@ -332,6 +332,7 @@ def _wrong_network(case: JobLogs, used: dict[str, tuple[int | str, ...]]) -> Ite
             )
 
 
+_LONGEST_LINE = 600
 # Both ends tell of a connection; where a NIC reads from a GPU the other end's can
 # write into one, unless its host lacks what that needs. The reverse is a setting (NCCL_NET_GDR_READ).
 _END = re.compile(
@@ -350,7 +351,7 @@ def _staged_hosts(case: JobLogs) -> dict[str, str]:
     received: dict[str, str] = {}
     direct: set[str] = set()
     for _source, _number, line in excerpt_lines(case.excerpts):
-        match = _END.search(line) if "] via NET/" in line else None
+        match = _END.search(line[:_LONGEST_LINE]) if "] via NET/" in line else None
         if match is None:
             continue
         if match["direct"]:
