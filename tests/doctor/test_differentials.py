@@ -150,6 +150,14 @@ def test_a_crash_in_nccl_has_more_than_one_cause_and_one_in_ucx_has_its_own():
     assert "why, the likeliest first" not in only(crash.format("libucp.so.0"), "LOG030").evidence
 
 
+def test_a_communicator_without_marks_may_be_of_another_copy_of_nccl():
+    corrupted = failed(Job(), "Error: corrupted comm object detected")
+    destroyed = failed(Job(), "comm 0x1 has already been destroyed")
+
+    assert any("two copies of NCCL" in each.evidence for each in corrupted.findings)
+    assert not any("two copies of NCCL" in each.evidence for each in destroyed.findings)
+
+
 def test_one_host_of_a_job_is_not_a_job_on_one_host():
     part = "n1:7:7 [0] NCCL INFO NET/Socket : Using [0]ib0:10.0.0.1<0>\nn1:7:7 [0] NCCL INFO rank 0 nranks 8\n"
 
