@@ -84,6 +84,7 @@ FAMILIES = {
     "cray-gtl": "MPICH_GPU_SUPPORT_ENABLED is requested, but GTL library is not linked",
     "impi-launch": "[mpiexec@n1] check_exit_codes (bstrap.c:70): unable to run bstrap_proxy on n2 "
     "(pid 88, exit code 256)",
+    "verbs-driver-of-others": "libibverbs: Warning: couldn't load driver 'libipathverbs-rdmav25.so': cannot open",
     "verbs-driver": "libibverbs: Warning: couldn't load driver 'libmlx5-rdmav34.so': cannot open shared object file",
     "verbs-memlock": "libibverbs: Warning: RLIMIT_MEMLOCK is 65536 bytes.",
     "nic-gpu-memory": "ibgda.cpp:1040: NULL value mlx5dv_devx_umem_reg failed",

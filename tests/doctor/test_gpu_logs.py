@@ -18,7 +18,7 @@ MUST = {
     "one-rank-differs": frozenset({"LOG021"}),
     "one-rank-killed": frozenset({"LOG030"}),
 }
-MAY = frozenset({"LOG011", "LOG014", "LOG022", "LOG041", "LOG046"})
+MAY = frozenset({"LOG011", "LOG014", "LOG022", "LOG041", "LOG046", "LOG050"})
 
 
 @pytest.mark.parametrize("name", MUST)

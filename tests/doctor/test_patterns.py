@@ -162,6 +162,8 @@ LINES = {
     "bad-rank": "improper usage of ncclCommInitRank: nId = 1, nranks=0",
     "fp8": "FP8 reduction support begins with sm90 capable devices.",
     "nccl-tests-cuda": "node1: Test CUDA failure common.cu:941 'out of memory'",
+    "barrier-device": "[PG ID 0 Rank 0]  using GPU 0 to perform barrier as devices used by this process are "
+    "currently unknown.",
     "watchdog-stuck": "ProcessGroupNCCL's watchdog got stuck for 480 seconds without making progress in monitoring",
     "rendezvous": "[c10d] The client socket has timed out after 600000ms while trying to connect to (node1, 29500).",
     "passed-on": "commReclaim: comm 0x1 (rank = 0) in abort, error 1",

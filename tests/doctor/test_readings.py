@@ -2,7 +2,7 @@
 
 import pytest
 
-from busbw.logs.statements import words_in
+from busbw.logs.sentences.statements import words_in
 
 from .test_diagnosis import read
 from .test_mpi_logs import only

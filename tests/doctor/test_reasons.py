@@ -4,8 +4,8 @@ import pytest
 
 from busbw.facts.failure_words import predicates
 from busbw.logs.excerpts import Excerpts, lines_of
-from busbw.logs.reasons import what_would_tell
-from busbw.logs.statements import Statement, words_in
+from busbw.logs.sentences.reasons import what_would_tell
+from busbw.logs.sentences.statements import Statement, words_in
 
 from .made import Job
 from .test_diagnosis import codes, read

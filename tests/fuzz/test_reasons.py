@@ -7,7 +7,7 @@ from tests.cost import check_cost
 
 from busbw.logs.excerpts import Excerpt, Excerpts, lines_of, without_lines
 from busbw.logs.pages import is_prose, page_lines
-from busbw.logs.statements import last_error, words_in
+from busbw.logs.sentences.statements import last_error, words_in
 
 _PIECES = """ not found|error: |libfoo.so.1|: |--option=1 |/a/b/c|NAME_X=1 |10.0.0.1:77| requires at least | 1.2 |
 "|cannot open |  |exceed|expected | but got |(in brackets of some length) |is not |user |GPU 1 |version |too old

@@ -21,19 +21,9 @@ _STATUS = {
     "13": "the other end was never ready",
     "22": "general",
 }
-_STATUS_FIX = {
-    "4": "test with NCCL_NET_GDR_LEVEL=LOC: if that helps, GPUDirect RDMA is at fault (nvidia_peermem, ACS, driver)",
-    "9": "test with NCCL_NET_GDR_LEVEL=LOC: if that helps, GPUDirect RDMA is at fault (nvidia_peermem, ACS, driver)",
-    "10": "test with NCCL_NET_GDR_LEVEL=LOC: if that helps, GPUDirect RDMA is at fault (nvidia_peermem, ACS, driver)",
-}
 _RETRY_EXCEEDED = "12"
 # How much of a line stands in a title.
 _QUOTED = 120
-_LOOK_AT_LINK = "the link at both ends: ibstat, perfquery, mlxlink; NCCL_IB_TIMEOUT=22 waits longer and hides a bad one"
-_LOOK_AT_MTU = (
-    "the MTU: ibv_devinfo must show the same active_mtu at both ends, and the switches between must carry it "
-    "(RoCE: ping -M do -s 8972 ADDRESS for 9000)"
-)
 
 
 def what_happened(case: JobLogs, event: TroubleEvent) -> tuple[str, str | None]:
@@ -46,32 +36,9 @@ def what_happened(case: JobLogs, event: TroubleEvent) -> tuple[str, str | None]:
         return f"{event.what}, in {crashed.what}", f"{crashed.fix} ({crashed.cause})"
     fix = event.fix(is_amd=case.state.is_amd)
     status = event.groups.get("status", _RETRY_EXCEEDED if event.pattern.id == "retry-exceeded" else None)
-    if status == _RETRY_EXCEEDED:
-        fix = _after_retries(case, event)
     if status is None:
         return event.what, fix if event.stage is not None else f"{fix} ({event.cause})"
-    return f"{event.what}, status {status}: {_STATUS.get(status, 'see ibv_wc_status')}", _STATUS_FIX.get(status, fix)
-
-
-def _after_retries(case: JobLogs, event: TroubleEvent) -> str:
-    """Return what to look at when a transfer got no answer: the link, the GID index and the MTU."""
-    index = case.setting("NCCL_IB_GID_INDEX")
-    given = f'NCCL_IB_GID_INDEX = "{index}"' if index is not None else "NCCL_IB_GID_INDEX"
-    gid = (
-        f"the GID index: show_gids at both ends must have a RoCE v2 address of one network there ({given}; unset it "
-        "with NCCL 2.21 and later, which finds it; UCX_IB_GID_INDEX for UCX)"
-    )
-    named = " ".join([*case.has("NICs"), event.text])
-    if "RoCE" in named:
-        looks = (gid, _LOOK_AT_MTU, _LOOK_AT_LINK)
-    elif "/IB" in named.replace("NET/IB", ""):
-        only = (
-            f"the GID index: {given} is for RoCE, and for InfiniBand behind a router; leave it unset within one subnet"
-        )
-        looks = (_LOOK_AT_LINK, _LOOK_AT_MTU, only)
-    else:
-        looks = (_LOOK_AT_LINK, gid, _LOOK_AT_MTU)
-    return "; then ".join(looks)
+    return f"{event.what}, status {status}: {_STATUS.get(status, 'see ibv_wc_status')}", fix
 
 
 _RELEASE = re.compile(r"\+cuda(\d+\.\d+)")

@@ -14,6 +14,7 @@ from busbw.logs.node_rules import channel_findings, node_findings
 from busbw.logs.rank_rules import difference_findings, oddity_findings, ras_findings, warning_findings
 from busbw.logs.reader import LogReader
 from busbw.logs.state import Process, State
+from busbw.logs.tables import table_findings
 from busbw.logs.troubles import TroubleEvent
 from busbw.model.finding import Diagnosis, Finding, LoggedChoice, Trouble, Verdict
 from busbw.model.platform import Platform
@@ -109,7 +110,9 @@ def _ranks(process: Process) -> set[tuple[int, int]]:
     return {(size, rank) for seat in process.seats.values() for _name, rank, size in seat.ranks if size > 1}
 
 
-_FAILED = frozenset({"LOG030", "LOG031", "LOG032", "LOG033", "LOG036", "LOG037", "LOG038"})
+_FAILED = frozenset({"LOG030", "LOG031", "LOG032", "LOG033", "LOG036", "LOG037", "LOG038", "LOG049"})
+# Notes for which the answer is not "ok".
+_OPEN = ("LOG050", "LOG046")
 # What shows that traffic takes a slower way than the machine has; of the lines of LOG040 some do.
 _SLOWER = frozenset(
     {"LOG001", "LOG003", "LOG004", "LOG005", "LOG007", "LOG010", "LOG012", "LOG015", "LOG016", "LOG017"}
@@ -188,6 +191,7 @@ def _judged(case: JobLogs, unread: tuple[str, ...], monitor: tuple[Finding, ...]
         *oddity_findings(case),
         *warning_findings(case, unread),
     ]
+    found += table_findings(case, is_failed=any(each.code in _FAILED for each in found))
     found.sort(key=lambda each: (_ORDER[each.severity], each.code not in _FAILED))
     return _Judged(case, tuple(found), _verdict(case, found))
 
@@ -261,7 +265,7 @@ def _verdict(case: JobLogs, found: list[Finding]) -> Verdict:
             else "the log does not say how ranks reach each other: run with NCCL_DEBUG=INFO",
             because=(said.code,) if said is not None else (),
         )
-    untested = next((each for each in found if each.code == "LOG046"), None)
+    untested = next((each for code in _OPEN for each in found if each.code == code), None)
     if untested is not None:
         return Verdict(
             outcome="cannot_tell",

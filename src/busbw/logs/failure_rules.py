@@ -16,7 +16,7 @@ from busbw.logs.crashes import stack_alone
 from busbw.logs.differentials import differential_called, differential_of
 from busbw.logs.first_error import FirstError, first_error, followers
 from busbw.logs.network_rules import NEVER_MADE, STORE, unreachable_finding
-from busbw.logs.reasons import (
+from busbw.logs.sentences.reasons import (
     is_got_over,
     reason_at_end,
     reason_beside,
@@ -253,9 +253,10 @@ def _waiting(case: JobLogs, timeouts: list[TroubleEvent]) -> Finding:
     )
     behind = f"; {words(absent)} did not report: look there first" if absent and waiting else ""
     numbers = [number for number, _ in calls]
+    differs = len(set(numbers)) < len(numbers) or any(len(of_call) > 1 for of_call in sizes.values())
     if len(set(numbers)) < len(numbers):
         behind += "; one number is another collective on different ranks: their calls differ, or their process groups"
-    elif any(len(of_call) > 1 for of_call in sizes.values()):
+    elif differs:
         behind += "; ranks give different sizes for one number: their calls differ, or their process groups"
     elif not behind and len(set(numbers)) > 1:
         behind = "; they are not at the same call: one is behind, or they wait in different process groups"
@@ -267,6 +268,8 @@ def _waiting(case: JobLogs, timeouts: list[TroubleEvent]) -> Finding:
     if not behind and max(numbers) <= 1:
         causes = differential_called(case, "first-call-waits")
         behind = "; it is the first call of its group, so that nothing has come through yet"
+    elif not differs:
+        causes = differential_called(case, "rank-missing")
     return finding(
         "LOG032",
         evidence=f"{shown}{behind}",

@@ -11,6 +11,7 @@ from busbw.limits.ceiling import ceiling
 from busbw.limits.rates import rates_of_platform
 from busbw.logs.case import JobLogs, Way, lines_of, words
 from busbw.logs.differentials import differential_called
+from busbw.logs.excerpts import lines_of as excerpt_lines
 from busbw.logs.lines import DIRECT
 from busbw.logs.troubles import TroubleEvent
 from busbw.model.finding import Finding
@@ -330,11 +331,47 @@ def _wrong_network(case: JobLogs, used: dict[str, tuple[int | str, ...]]) -> Ite
             )
 
 
+_LONGEST_LINE = 600
+# Both ends tell of a connection; where a NIC reads from a GPU the other end's can
+# write into one, unless its host lacks what that needs. The reverse is a setting (NCCL_NET_GDR_READ).
+_END = re.compile(
+    r"(?P<host>[\w.-]{1,253}):\d{1,10}:\d{1,10} \[\d{1,3}\] NCCL INFO (?P<pair>(?:Channel|Ring) [\d/]{2,9} ?: \d{1,7}"
+    r"(?:\[\w{1,12}\])? -> \d{1,7}(?:\[\w{1,12}\])?) \[(?P<end>send|receive)\] via NET/(?!Socket)[^/\s]{1,60}/\d{1,4}"
+    r"(?P<direct>/GDRDMA\b)?",
+    re.ASCII,
+)
+
+
+def _staged_hosts(case: JobLogs) -> dict[str, str]:
+    """Return the hosts that receive through their memory what a NIC elsewhere reads from a GPU, and from which host."""
+    if len({way.is_direct for way in case.ways if way.via.startswith("NET/")}) < 2:
+        return {}
+    sent: dict[str, str] = {}
+    received: dict[str, str] = {}
+    direct: set[str] = set()
+    for _source, _number, line in excerpt_lines(case.excerpts):
+        match = _END.search(line[:_LONGEST_LINE]) if "] via NET/" in line else None
+        if match is None:
+            continue
+        if match["direct"]:
+            direct.add(match["host"])
+            if match["end"] == "send":
+                sent[match["pair"]] = match["host"]
+        elif match["end"] == "receive":
+            received[match["pair"]] = match["host"]
+    return {
+        host: sent[pair]
+        for pair, host in sorted(received.items())
+        if pair in sent and host not in direct and host != sent[pair]
+    }
+
+
 def _direct(case: JobLogs) -> Iterator[Finding]:
+    staged = _staged_hosts(case)
     over: list[Way] = [
         way
         for way in case.ways
-        if way.place == "between nodes"
+        if (way.place == "between nodes" or (staged and way.place == "unknown"))
         and way.via.startswith("NET/")
         and way.network != "Socket"
         and not (way.network or "").lower().startswith(_TELLS_NOTHING)
@@ -344,7 +381,7 @@ def _direct(case: JobLogs) -> Iterator[Finding]:
         return
     lines, of = sum(way.lines for way in without), sum(way.lines for way in over)
     members = {member for way in without for member in way.members}
-    cause, fix = _why_staged(case)
+    cause, fix = _why_staged(case, staged)
     yield finding(
         "LOG004",
         evidence=f"{lines} of {of} connections between nodes, of {words(members)}, are without GDRDMA; {cause}",
@@ -355,7 +392,19 @@ def _direct(case: JobLogs) -> Iterator[Finding]:
     )
 
 
-def _why_staged(case: JobLogs) -> tuple[str, str]:
+def _why_staged(case: JobLogs, staged: dict[str, str]) -> tuple[str, str]:
+    if staged:
+        hosts = listed(sorted(staged))
+        other = next(iter(staged.values()))
+        cause = (
+            f"no connection of {hosts} is, though {other} sends directly to it: mostly the module is not loaded there "
+            "that lets a NIC reach a GPU's memory"
+        )
+        fix = (
+            f"modprobe nvidia_peermem (nv_peer_mem on old drivers) on {hosts}; compare `lsmod | grep peer` and the "
+            f"driver with those on {other}"
+        )
+        return cause, fix
     level = case.setting("NCCL_NET_GDR_LEVEL")
     if level is not None:
         return f'NCCL_NET_GDR_LEVEL = "{level}" sets how far a NIC may be', "unset NCCL_NET_GDR_LEVEL"

@@ -11,7 +11,7 @@ from busbw.logs.crashes import CRASHES
 from busbw.logs.excerpts import Excerpt, lines_of
 from busbw.logs.first_error import FirstError
 from busbw.logs.pages import is_prose
-from busbw.logs.statements import JobWords, Statement, going_on, last_error, words_in
+from busbw.logs.sentences.statements import JobWords, Statement, going_on, last_error, words_in
 from busbw.logs.troubles import TroubleEvent
 
 # How far from what tells of the failure its reason stands: launchers print hints and details below it.

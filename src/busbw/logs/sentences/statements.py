@@ -14,7 +14,7 @@ from busbw.facts.failure_words import Predicate, Reading, predicates
 from busbw.formats.lines.prefix import split
 from busbw.logs.boxes import BoxedMessage
 from busbw.logs.reader import HARMLESS
-from busbw.logs.subjects import Subject, subject_of
+from busbw.logs.sentences.subjects import Subject, subject_of
 
 Level = Literal["error", "warning", "unknown"]
 
