@@ -86,7 +86,7 @@ def _incomplete(incomplete: Sequence[str]) -> Iterator[Finding]:
 def _doubts(named: _Named) -> Iterator[Finding]:
     doubts = [f"{named.at(table, line)}: {text}" for table in named.tables for line, text in table.doubts]
     if doubts:
-        yield finding("IMP004", evidence=listed(doubts, 6), rows=counted(len(doubts), "row"))
+        yield finding("IMP004", evidence=listed(doubts, 6), lines=counted(len(doubts), "line"))
 
 
 def _ranks(named: _Named) -> Iterator[Finding]:
