@@ -4,7 +4,7 @@ import pytest
 
 from .reading import read
 
-OSU = "# OSU MPI Bandwidth Test v5.7\n# Size      Bandwidth (MB/s)\n1                       1.96\n2                       3.92\n"
+OSU = "# OSU MPI Bandwidth Test v5.7\n# Size      Bandwidth (MB/s)\n1                 1.96\n2                 3.92\n"
 ROCM = (
     "          Bidirectional copy peak bandwidth GB/s\n          D/D       0           1\n"
     "          0         N/A         84.706\n          1         84.706      N/A\n"
@@ -13,7 +13,10 @@ NCCOM = (
     "    size(B)    count(elems)    type    time:avg(us)    algbw(GB/s)    busbw(GB/s)\n"
     "     524288          131072    fp32          343.84           1.42           2.80\n"
 )
-IMB = "# Benchmarking {}\n# #processes = {}\n#bytes #repetitions t_min[usec] t_max[usec] t_avg[usec]\n8 1000 4.50 18.59 11.69\n"
+IMB = (
+    "# Benchmarking {}\n# #processes = {}\n"
+    "#bytes #repetitions t_min[usec] t_max[usec] t_avg[usec]\n8 1000 4.50 18.59 11.69\n"
+)
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,7 @@ class _ImbTable:
             return "known"
         if match := _BENCHMARK.match(text):
             return self._next(match[1])
-        elif self._benchmark is None:
+        if self._benchmark is None:
             self._introduce(text)
         elif match := _PROCESSES.match(text):
             self._benchmark = self._benchmark._replace(ranks=int(match[1] or match[2]))

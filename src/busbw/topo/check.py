@@ -11,6 +11,7 @@ from busbw.model.finding import Finding, by_place
 from busbw.model.platform import Platform
 from busbw.topo.buses import card, moved
 from busbw.topo.file.document import TopologyDocument, read_integer
+from busbw.topo.file.meant import meant
 from busbw.topo.reference import TopologyReference, reference_of_platform
 from busbw.topo.rules.attributes import attributes, emptiness, parts, syntax
 from busbw.topo.rules.consistency import distance, evenness, identity
@@ -31,6 +32,7 @@ from busbw.topo.rules.subject import Corrections, PciElement, TopologySubject, s
 # A dump of a whole NVLink domain has this many elements; NCCL gives up long before, and pairs of elements take longer.
 _MOST_ELEMENTS = 4_096
 _LONGEST = 300
+_UNCLOSED = {"mismatched-tag", "stray-closing-tag"}
 # Where one of these is found, what follows from it is not said again.
 _PLACES = {"TOP060", "TOP061", "TOP062", "TOP063", "TOP067", "TOP078"}
 
@@ -41,11 +43,18 @@ def check(document: TopologyDocument, reference: TopologyReference | None = None
     `reference` is the machine that it is for; without one, conclusions rest on what the file says about itself, and
     each says how sure it is.
     """
-    subject = subject_of(document)
-    found = [*syntax(subject), *emptiness(subject), *attributes(subject)]
-    if _size(subject) <= _MOST_ELEMENTS:
-        causes, subject, known = _causes(subject, reference)
-        found += [*causes, *_meanings(subject, known)]
+    stands = subject_of(document)
+    subject = subject_of(meant(document))
+    found = [*syntax(stands), *emptiness(subject)]
+    if _size(subject) > _MOST_ELEMENTS:
+        found += attributes(subject)
+    elif any(remark.kind in _UNCLOSED for remark in document.remarks):
+        # Where a device hangs is a guess then.
+        found += [*attributes(subject), *masks(subject, reference)]
+    else:
+        numbers = misnumbered(subject, reference) if reference is not None and _is_one_host(subject) else {}
+        causes, right, known = _causes(subject, reference)
+        found += [*attributes(subject, numbers), *causes, *_meanings(right, known)]
     return tuple(_clipped(each) for each in sorted(found, key=by_place))
 
 

@@ -152,7 +152,9 @@ _PIECE_BEGINS = re.compile(r"\s*(?:[#\d.+-]|N/A)")
 _ROW_BEGINS = re.compile(r"\s*(?:# |\d+ +\d+ +[a-z])", re.ASCII)
 _LONGEST_PIECE = 4096
 # A step of a list or a sentence that begins with a number; the second cell of a row is a number or one word.
-_SENTENCE = re.compile(r"\s*\d{1,19}[.)]?\s+(?!(?:N/?A|[+-]?(?:nan|inf))\b)[A-Za-z]\S*(?:\s+\S+){0,20}?(?:\s+[A-Za-z]\S+){2}", re.I)
+_SENTENCE = re.compile(
+    r"\s*\d{1,19}[.)]?\s+(?!(?:N/?A|nan|inf)\b)[a-z]\S*(?:\s+\S+){0,20}?(?:\s+[a-z]\S+){2}", re.IGNORECASE
+)
 # A document of which nothing but these came is a block of a program.
 _BRACKETS = frozenset("{[ \t\n")
 # A line that only divides stands before and after many tables, and a fence around those in a page.

@@ -2,13 +2,14 @@
 
 import difflib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from busbw.facts.rules import finding
 from busbw.model.finding import FilePlace, Finding
 from busbw.model.topology import NumaNode
 from busbw.topo.buses import canonical, is_hidden, is_written, real_family
 from busbw.topo.file.document import ATTRIBUTES, CHILDREN, Element, Remark, read_integer
+from busbw.topo.file.meant import misspelt
 from busbw.topo.paths.graph import cpu_link_Bps
 from busbw.topo.reference import TopologyReference
 from busbw.topo.rules.subject import CpuElement, PciElement, TopologySubject, is_rccls
@@ -24,14 +25,18 @@ _NUMBERS = {
     "c2c": ("bw", "count"),
     "net": ("dev", "port", "maxconn", "speed", "gdr", "coll"),
 }
+NO_NUMBERS: Mapping[int, int] = {}
 _FAILS = "NCCL fails with an internal error"
 _ASKS = "NCCL asks the machine"
 
 
-def attributes(subject: TopologySubject) -> Iterator[Finding]:
-    """Yield what is wrong with single attributes, and what the file leaves to detection."""
+def attributes(subject: TopologySubject, numbers: Mapping[int, int] = NO_NUMBERS) -> Iterator[Finding]:
+    """Yield what is wrong with single attributes, and what the file leaves to detection.
+
+    `numbers` are the true numbers of `cpu` elements, by their identity, where they are known.
+    """
     for node in subject.nodes:
-        yield from _processor(subject, node)
+        yield from _processor(subject, node, numbers.get(id(node.element)))
     for device in subject.devices:
         yield from _address(subject, device)
         yield from _class(subject, device)
@@ -50,11 +55,11 @@ def attributes(subject: TopologySubject) -> Iterator[Finding]:
     yield from _left_out(subject)
 
 
-def _missing(subject: TopologySubject, element: Element, attribute: str, why: str) -> Finding:
+def _missing(subject: TopologySubject, element: Element, attribute: str, why: str, value: object = "...") -> Finding:
     return finding(
         "TOP020",
         evidence=why,
-        fix=f'add {attribute}="..."',
+        fix=f'add {attribute}="{value}"',
         place=subject.place(element),
         confidence="certain",
         effect=_FAILS,
@@ -63,10 +68,11 @@ def _missing(subject: TopologySubject, element: Element, attribute: str, why: st
     )
 
 
-def _processor(subject: TopologySubject, node: CpuElement) -> Iterator[Finding]:
+def _processor(subject: TopologySubject, node: CpuElement, number: int | None) -> Iterator[Finding]:
     element = node.element
     if element.attribute("numaid") is None:
-        yield _missing(subject, element, "numaid", "NCCL tells NUMA nodes apart by their number")
+        why = "NCCL tells NUMA nodes apart by their number"
+        yield _missing(subject, element, "numaid", why, "..." if number is None else number)
     architecture = element.value("arch")
     if architecture is None:
         yield finding(
@@ -444,6 +450,10 @@ _REMEDIES = {
     "doctype": "delete it; the file begins with <system",
     "byte-order-mark": "save the file as UTF-8 without a byte order mark",
     "entity": "write the character itself",
+    "quote-missing": "put the value in straight double quotes",
+    "version-missing": 'write <system version="1">',
+    "version-wrong": 'write <system version="1">',
+    "root-name": 'write <system version="1">',
 }
 _MOST_SHOWN = 40
 _LEAST_LIKENESS = 0.8
@@ -459,6 +469,11 @@ def syntax(subject: TopologySubject) -> Iterator[Finding]:
             continue
         evidence, _, effect = remark.text.partition("; ")
         more = f" ({remark.count} times in this file)" if remark.count > 1 else ""
+        if remark.kind == "unknown-attribute":
+            required = misspelt(subject.document, remark.line, remark.column)
+            if required is not None:
+                yield _misspelt(subject, *required, remark, evidence + more)
+                continue
         yield finding(
             _code(remark),
             evidence=evidence + more,
@@ -470,6 +485,19 @@ def syntax(subject: TopologySubject) -> Iterator[Finding]:
             what=_WORDS.get(remark.kind, remark.kind.replace("-", " ")),
             name=remark.subject[:_MOST_SHOWN],
         )
+
+
+def _misspelt(subject: TopologySubject, element: Element, attribute: str, remark: Remark, evidence: str) -> Finding:
+    return finding(
+        "TOP020",
+        evidence=evidence,
+        fix=f"write {attribute} for {remark.subject[:_MOST_SHOWN]}",
+        place=FilePlace(file=subject.document.where, line=remark.line, column=remark.column),
+        confidence="certain",
+        effect=_FAILS,
+        element=element.name,
+        attribute=attribute,
+    )
 
 
 def emptiness(subject: TopologySubject) -> Iterator[Finding]:
@@ -529,6 +557,8 @@ def _remedy(remark: Remark) -> str | None:
         return f"write <{remark.subject.lower()}>"
     if remark.kind in _REMEDIES:
         return _REMEDIES[remark.kind]
+    if remark.kind == "mismatched-tag":
+        return f"close it first: </{remark.subject}>"
     if remark.kind in _SPACES:
         return "sed -i 's/\\t/ /g' FILE"
     homes = [f"<{element}>" for element, names in ATTRIBUTES.items() if remark.subject in names]

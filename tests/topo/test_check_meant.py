@@ -1,0 +1,63 @@
+"""Slips of spelling and counting: one finding with what is meant, and nothing of what follows from it."""
+
+import re
+
+import pytest
+
+from .test_check_causes import MACHINES, checked, grave, right
+
+NAME = "azure-nd-h100-v5"
+
+
+@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("first", [1, 2])
+def test_nodes_that_are_counted_from_another_number_are_one_error(tmp_path, name, first):
+    text = re.sub(r'numaid="(\d)"', lambda match: f'numaid="{int(match[1]) + first}"', right(name))
+    found = checked(tmp_path, text)
+    assert grave(found) == ["TOP052"]
+    assert found.findings[0].fix.count(" in line ") == right(name).count("<cpu")
+
+
+def test_two_nodes_with_each_others_numbers_are_told_as_that(tmp_path):
+    text = re.sub(r'numaid="(\d)"', lambda match: f'numaid="{1 - int(match[1])}"', right(NAME))
+    assert grave(checked(tmp_path, text)) == ["TOP069"]
+
+
+@pytest.mark.parametrize("written", ["NumaId", "numa_id", "numaId"])
+def test_a_required_attribute_in_another_spelling_is_one_error(tmp_path, written):
+    (error,) = checked(tmp_path, right(NAME).replace("numaid=", f"{written}=")).findings
+    assert (error.code, error.severity, error.fix) == ("TOP020", "error", f"write numaid for {written}")
+
+
+def test_any_other_attribute_in_another_spelling_is_one_warning(tmp_path):
+    (warning,) = checked(tmp_path, right(NAME).replace("affinity=", "Affinity=")).findings
+    assert (warning.code, warning.fix) == ("TOP009", "maybe: affinity")
+
+
+def test_an_unknown_attribute_beside_the_right_one_is_not_taken_for_it(tmp_path):
+    found = checked(tmp_path, right(NAME).replace('numaid="1"', 'numaid="1" NumaId="0"'))
+    assert [each.code for each in found.findings] == ["TOP009"]
+
+
+def test_a_number_that_is_missing_is_given(tmp_path):
+    (error,) = checked(tmp_path, right(NAME).replace(' numaid="1"', "")).findings
+    assert (error.code, error.fix) == ("TOP020", 'add numaid="1"')
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fix"),
+    [
+        (r"\s*</pci>", "", "close it first: </pci>"),
+        (r'busid="([^"]+)"', "busid=\u201c\\1\u201d", "put the value in straight double quotes"),
+        (r'version="1"', 'version="2"', 'write <system version="1">'),
+        (r' version="1"', "", 'write <system version="1">'),
+    ],
+)
+def test_what_nccl_cannot_read_is_one_error_with_the_right_text(tmp_path, old, new, fix):
+    (error,) = checked(tmp_path, re.sub(old, new, right(NAME), count=1)).findings
+    assert (error.severity, error.fix) == ("error", fix)
+
+
+def test_a_wrong_mask_is_found_in_a_file_with_an_open_tag(tmp_path):
+    text = re.sub(r"\s*</pci>", "", right(NAME), count=1).replace("ffffffff,ffff0000,00000000", "zz")
+    assert grave(checked(tmp_path, text)) == ["TOP001", "TOP040"]
