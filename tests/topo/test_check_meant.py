@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from .test_check_causes import MACHINES, checked, grave, right
+from .test_check_causes import MACHINES, PORTABLE, checked, grave, right
 
 NAME = "azure-nd-h100-v5"
 
@@ -61,3 +61,62 @@ def test_what_nccl_cannot_read_is_one_error_with_the_right_text(tmp_path, old, n
 def test_a_wrong_mask_is_found_in_a_file_with_an_open_tag(tmp_path):
     text = re.sub(r"\s*</pci>", "", right(NAME), count=1).replace("ffffffff,ffff0000,00000000", "zz")
     assert grave(checked(tmp_path, text)) == ["TOP001", "TOP040"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "fix"),
+    [
+        ("0102:00:00.0", "0101:00:00.0", "TOP031", 'busid="0102:00:00.0"'),
+        ("0101:00:00.0", "0102:00:00.0", "TOP031", 'busid="0101:00:00.0"'),
+        ("000a:00:00.0", "0009:00:00.0", "TOP031", 'busid="000a:00:00.0"'),
+        ("0101:00:00.0", "01O1:00:00.0", "TOP023", 'busid="0101:00:00.0"'),
+        ("0001:00:00.0", "0001:00,00.0", "TOP023", 'busid="0001:00:00.0"'),
+    ],
+)
+def test_an_address_that_is_none_or_stands_twice_is_one_error_with_the_missing_one(tmp_path, old, new, code, fix):
+    text = right(NAME)
+    found = checked(tmp_path, text.replace(old, new))
+    assert [(each.code, each.fix) for each in found.findings if each.severity != "note"] == [(code, fix)]
+    line = next(number for number, each in enumerate(text.split("\n"), 1) if old in each)
+    assert next(each for each in found.findings if each.code == code).place.line == line
+
+
+def test_a_device_that_is_only_missing_is_said_to_be_missing(tmp_path):
+    text = re.sub(r'\s*<pci busid="0102:00:00.0"[^>]*/>', "", PORTABLE)
+    assert grave(checked(tmp_path, text)) == ["TOP066"]
+
+
+def test_another_architecture_is_told_with_the_right_processor(tmp_path):
+    text = re.sub(r'arch="x86_64" vendor="\w+" familyid="\d+" modelid="\d+"', 'arch="arm64"', right(NAME))
+    (warning,) = checked(tmp_path, text).findings
+    assert (warning.code, warning.fix) == (
+        "TOP037",
+        'arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143"',
+    )
+
+
+def test_a_file_for_arm_processors_is_believed(tmp_path):
+    assert grave(checked(tmp_path, right("alps-gh200"), platform="alps-gh200")) == []
+
+
+@pytest.mark.parametrize("ids", [("0x10de", "0x20b2"), ("0x1002", "0x74a1")])
+def test_ids_of_other_gpus_are_one_note_and_nothing_follows_from_them(tmp_path, ids):
+    vendor, device = ids
+    text = right(NAME).replace('vendor="0x10de" device="0x2330"', f'vendor="{vendor}" device="{device}"')
+    assert [each.code for each in checked(tmp_path, text).findings] == ["TOP056"]
+
+
+@pytest.mark.parametrize("device", ["0x2330", "0x2335", "0xffff"])
+def test_ids_of_such_gpus_and_ids_that_nobody_knows_are_not_told(tmp_path, device):
+    assert checked(tmp_path, right(NAME).replace("0x2330", device)).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fix"),
+    [
+        ('link_width="16"', 'link_width="x16"', 'link_width="16"'),
+        ("</cpu>", "</cpu>\n```", "delete it: nothing stands between elements, before <system> or after its end"),
+    ],
+)
+def test_what_is_plainly_meant_is_in_the_fix(tmp_path, old, new, fix):
+    assert fix in {each.fix for each in checked(tmp_path, right(NAME).replace(old, new)).findings}

@@ -13,11 +13,13 @@ from busbw.topo.buses import card, moved
 from busbw.topo.file.document import TopologyDocument, read_integer
 from busbw.topo.file.meant import meant
 from busbw.topo.reference import TopologyReference, reference_of_platform
-from busbw.topo.rules.attributes import attributes, emptiness, parts, syntax
+from busbw.topo.rules.addresses import mistyped, repeated
+from busbw.topo.rules.attributes import attributes, emptiness, syntax
 from busbw.topo.rules.consistency import distance, evenness, identity
 from busbw.topo.rules.links import links, nvlinks
 from busbw.topo.rules.locality import division, locality, lumped, misnumbered, numbering, undivided
 from busbw.topo.rules.masks import masks
+from busbw.topo.rules.parts import parts
 from busbw.topo.rules.presence import (
     another_machine,
     gpu_count,
@@ -52,9 +54,8 @@ def check(document: TopologyDocument, reference: TopologyReference | None = None
         # Where a device hangs is a guess then.
         found += [*attributes(subject), *masks(subject, reference)]
     else:
-        numbers = misnumbered(subject, reference) if reference is not None and _is_one_host(subject) else {}
         causes, right, known = _causes(subject, reference)
-        found += [*attributes(subject, numbers), *causes, *_meanings(right, known)]
+        found += [*attributes(subject, _rights(subject, reference)), *causes, *_meanings(right, known)]
     return tuple(_clipped(each) for each in sorted(found, key=by_place))
 
 
@@ -67,9 +68,13 @@ def _causes(
     strange = list(another_machine(subject, reference))
     if strange:
         return strange, subject, None
+    typed = mistyped(subject, reference) if _is_one_host(subject) else {}
+    repeats = list(repeated(subject, typed, reference))
+    if typed:
+        subject = subject_of(subject.document, Corrections(addresses=typed))
     off = shifted(subject, reference)
-    found = list(off_by_buses(subject, off, reference))
-    rights = {id(each.element): moved(each.bus_id or "", buses) for devices, buses in off for each in devices}
+    found = [*repeats, *off_by_buses(subject, off, reference)]
+    rights = typed | {id(each.element): moved(each.bus_id or "", buses) for devices, buses in off for each in devices}
     targets = {each.bus_id or "": rights[id(each.element)] for devices, _buses in off for each in devices}
     right = subject_of(subject.document, Corrections(addresses=rights, targets=targets)) if off else subject
     if not _is_one_host(subject):
@@ -81,6 +86,13 @@ def _causes(
         right = subject_of(subject.document, corrections)
     divided = [*lumped(right, reference)] or [*division(right, reference)]
     return [*found, *divided], right, undivided(reference) if divided else reference
+
+
+def _rights(subject: TopologySubject, reference: TopologyReference | None) -> Corrections:
+    """Return the numbers and addresses that a file lacks or has mistyped, as far as the right machine tells them."""
+    if reference is None or not _is_one_host(subject):
+        return Corrections()
+    return Corrections(numbers=misnumbered(subject, reference), addresses=mistyped(subject, reference))
 
 
 def _size(subject: TopologySubject) -> int:

@@ -19,7 +19,7 @@ from busbw.topo.buses import (
 from busbw.topo.comparison import HIDDEN_WIDTH
 from busbw.topo.file.document import read_integer
 from busbw.topo.reference import TopologyReference
-from busbw.topo.rules.attributes import right_capability
+from busbw.topo.rules.parts import is_another_kind, right_capability
 from busbw.topo.rules.subject import LINK_WORDS, WORDS, Link, PciElement, TopologySubject, is_rccls
 
 _GB = 1e9
@@ -140,7 +140,9 @@ def _unused(subject: TopologySubject, device: PciElement) -> Iterator[Finding]:
 
 def _most(device: PciElement, reference: TopologyReference | None) -> tuple[float, str, Confidence] | None:
     """Return the rate a device can do at most, why, and how sure that is."""
-    return _by_kind(device) or (_by_reference(device, reference) if reference is not None else None)
+    if reference is None:
+        return _by_kind(device)
+    return (None if is_another_kind(device, reference) else _by_kind(device)) or _by_reference(device, reference)
 
 
 def _by_kind(device: PciElement) -> tuple[float, str, Confidence] | None:
