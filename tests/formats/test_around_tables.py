@@ -59,6 +59,13 @@ def test_a_matrix_ends_with_its_last_row():
     assert [line.why for line in found.unread] == ["no reader knows this line"]
 
 
+def test_a_title_that_is_said_twice_begins_one_table():
+    title = OSU.split("\n", 1)[0]
+    assert [table.readings for table in read(f"{title}\n{OSU}").tables] == [2]
+    assert [table.readings for table in read(OSU + OSU).tables] == [2, 2]
+    assert [table.readings for table in read(f"# OSU MPI Latency Test v5.7\n{OSU}").tables] == [0, 2]
+
+
 def test_a_table_of_another_tool_with_columns_like_nvshmems_is_not_nvshmems():
     assert read(NCCOM).tables == ()
     assert read("size(B)     count     type      redop     latency(us)     algbw(GB/s)   busbw(GB/s)\n").table.tool == (

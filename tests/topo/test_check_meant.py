@@ -115,8 +115,23 @@ def test_ids_of_such_gpus_and_ids_that_nobody_knows_are_not_told(tmp_path, devic
     ("old", "new", "fix"),
     [
         ('link_width="16"', 'link_width="x16"', 'link_width="16"'),
+        ("32.0 GT/s PCIe", "PCIe Gen5", 'link_speed="32.0 GT/s PCIe"'),
         ("</cpu>", "</cpu>\n```", "delete it: nothing stands between elements, before <system> or after its end"),
     ],
 )
 def test_what_is_plainly_meant_is_in_the_fix(tmp_path, old, new, fix):
     assert fix in {each.fix for each in checked(tmp_path, right(NAME).replace(old, new)).findings}
+
+
+@pytest.mark.parametrize("element", ["gpu", "net"])
+def test_gdr_of_zero_in_a_platforms_file_is_one_warning(tmp_path, element):
+    text = right(NAME).replace(f"<{element} ", f'<{element} gdr="0" ')
+    found = checked(tmp_path, text)
+    assert grave(found) == ["TOP103"]
+    assert "8 of 8" in next(each for each in found.findings if each.code == "TOP103").title
+
+
+def test_gdr_of_one_and_of_nics_that_no_platform_has_is_not_told(tmp_path):
+    assert grave(checked(tmp_path, right(NAME).replace("<net ", '<net gdr="1" '))) == []
+    other = right(NAME).replace(NAME, "other").replace("<net ", '<net gdr="0" ')
+    assert "TOP103" not in grave(checked(tmp_path, re.sub(r'busid="0(\d{3}):', r'busid="7\1:', other)))

@@ -28,6 +28,7 @@ from busbw.topo.rules.presence import (
     presence,
     shifted,
     strange_nodes,
+    without_gpudirect,
 )
 from busbw.topo.rules.subject import Corrections, PciElement, TopologySubject, subject_of
 
@@ -108,6 +109,7 @@ def _meanings(subject: TopologySubject, reference: TopologyReference | None) -> 
         *links(subject, reference),
         *nvlinks(subject, reference),
         *nets(subject, reference),
+        *without_gpudirect(subject, reference),
     ]
     if _is_one_host(subject):
         found += _places(subject, reference)

@@ -1,5 +1,6 @@
 """PCIe links: texts and widths that NCCL misreads, and rates that the devices do not have."""
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
@@ -33,6 +34,8 @@ _HOSTS_GTps = GENERATION_GTps[5]
 # GPUs that have to agree before another one stands out.
 _LEAST_VOTES = 3
 
+_GENERATION = re.compile(r"(?:PCI-?e(?:xpress)?\s?)?gen\s?([1-6])", re.IGNORECASE)
+
 
 def links(subject: TopologySubject, reference: TopologyReference | None) -> Iterator[Finding]:
     """Yield what is wrong with the links of PCI devices."""
@@ -58,7 +61,8 @@ def _text(subject: TopologySubject, device: PciElement) -> Iterator[Finding]:
     written = device.element.value("link_speed")
     if written is None or is_known_speed(written):
         return
-    rate_GTps = transfer_GTps(written)
+    generation = _GENERATION.fullmatch(written.strip())
+    rate_GTps = GENERATION_GTps.get(int(generation[1])) if generation is not None else transfer_GTps(written)
     right = f'link_speed="{rate_GTps:.1f} GT/s PCIe"' if rate_GTps in GENERATION_GTps.values() else None
     kind = _by_kind(device)
     able = f'link_speed="{kind[0]:.1f} GT/s PCIe", if the slot is as fast as the device' if kind is not None else None

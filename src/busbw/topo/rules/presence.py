@@ -12,6 +12,7 @@ from busbw.topo.rules.subject import WORDS, NetElement, PciElement, TopologySubj
 _LEAST_Mbps = 1_000
 _MOST_Mbps = 1_600_000
 _MOST_DIFFERENCE = 0.01
+_LEAST_NICS = 2
 
 
 def nets(subject: TopologySubject, reference: TopologyReference | None) -> Iterator[Finding]:
@@ -46,6 +47,38 @@ def nets(subject: TopologySubject, reference: TopologyReference | None) -> Itera
             )
         elif reference is not None and not are_merged:
             yield from _other(subject, net, speed_Mbps, reference)
+
+
+def without_gpudirect(subject: TopologySubject, reference: TopologyReference | None) -> Iterator[Finding]:
+    """Yield one finding for the GPUs and one for the nets of a platform that the file keeps from GPUDirect RDMA.
+
+    A host may lack the kernel module, and a machine with one NIC mostly has it for other traffic.
+    """
+    if reference is None or reference.kind == "host" or len(reference.nics) < _LEAST_NICS or not reference.gpus:
+        return
+    gpus = [
+        gpu
+        for device in subject.of_kind("gpu")
+        if device.bus_id in reference.gpus
+        for gpu in device.element.named("gpu")
+    ]
+    ports = [
+        net.element
+        for net in subject.nets
+        if net.device is not None and card(net.device.bus_id or "") in reference.nics
+    ]
+    for word, elements in (("GPU", gpus), ("net", ports)):
+        off = [element for element in elements if read_integer(element.value("gdr")) == 0]
+        if off:
+            yield finding(
+                "TOP103",
+                evidence=f"a dump of a job without GPUDirect RDMA has it; {reference.name} is known to do it",
+                fix="leave gdr out: NCCL then asks the machine",
+                place=subject.place(off[0], "gdr"),
+                confidence="likely",
+                effect="NCCL obeys, and copies through the memory of the host",
+                what=f"{len(off)} of {len(elements)} {word}s",
+            )
 
 
 def ports_of_one_net(subject: TopologySubject, reference: TopologyReference) -> int:
