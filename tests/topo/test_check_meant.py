@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+from busbw.api.topologies import made_file
+
 from .test_check_causes import MACHINES, PORTABLE, checked, grave, right
 
 NAME = "azure-nd-h100-v5"
@@ -79,6 +81,11 @@ def test_an_address_that_is_none_or_stands_twice_is_one_error_with_the_missing_o
     assert [(each.code, each.fix) for each in found.findings if each.severity != "note"] == [(code, fix)]
     line = next(number for number, each in enumerate(text.split("\n"), 1) if old in each)
     assert next(each for each in found.findings if each.code == code).place.line == line
+
+
+def test_a_gpu_that_is_called_a_nic_is_one_error(tmp_path):
+    text = made_file("aws-p4d").text
+    assert grave(checked(tmp_path, text.replace('class="0x030200"', 'class="0x020700"', 1))) == ["TOP063"]
 
 
 def test_a_device_that_is_only_missing_is_said_to_be_missing(tmp_path):

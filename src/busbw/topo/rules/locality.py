@@ -221,7 +221,12 @@ def _misplaced(subject: TopologySubject, device: PciElement, truth: int, referen
 
 def _neighbours(subject: TopologySubject, reference: TopologyReference) -> Iterator[Finding]:
     """Yield GPUs whose nearest NICs are others than in the right machine."""
-    nics = [device for device in subject.devices if device.kind == "nic" and device.bus_id is not None]
+    # A GPU that is called a NIC has a finding of its own.
+    nics = [
+        device
+        for device in subject.devices
+        if device.kind == "nic" and device.bus_id is not None and device.bus_id not in reference.gpus
+    ]
     present = {card(device.bus_id or "") for device in nics}
     if any(true_node(nic, reference) not in (None, nic.node.id) for nic in nics):
         return
