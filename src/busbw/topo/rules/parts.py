@@ -82,9 +82,13 @@ def _architectures(subject: TopologySubject, reference: TopologyReference, right
 
 
 def is_another_kind(device: PciElement, reference: TopologyReference) -> bool:
-    """Return whether the PCI ids of a GPU are those of other GPUs than the right machine's, which are NVIDIA's."""
+    """Return whether the PCI ids of a GPU are those of other GPUs than the platform's, which are NVIDIA's.
+
+    Drivers of hosts name kinds that go by the same ids, A800 and A100.
+    """
     vendor, number = device.element.value("vendor"), device.element.value("device")
-    if device.kind != "gpu" or reference.sm is None or reference.gpu_model is None or vendor is None:
+    is_known = reference.kind != "host" and reference.sm is not None
+    if device.kind != "gpu" or not is_known or reference.gpu_model is None or vendor is None:
         return False
     kind = device_kind(vendor, number)
     if kind is None:
