@@ -83,6 +83,13 @@ def test_an_address_that_is_none_or_stands_twice_is_one_error_with_the_missing_o
     assert next(each for each in found.findings if each.code == code).place.line == line
 
 
+def test_one_gpu_at_a_strange_address_is_one_finding_with_the_missing_one(tmp_path):
+    text = PORTABLE.replace('busid="0009:00:00.0"', 'busid="00f9:00:00.0"')
+    found = checked(tmp_path, text)
+    assert grave(found) == ["TOP064"]
+    assert next(each for each in found.findings if each.code == "TOP064").fix == 'busid="0009:00:00.0"'
+
+
 def test_a_gpu_that_is_called_a_nic_is_one_error(tmp_path):
     text = made_file("aws-p4d").text
     assert grave(checked(tmp_path, text.replace('class="0x030200"', 'class="0x020700"', 1))) == ["TOP063"]

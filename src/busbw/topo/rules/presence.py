@@ -310,15 +310,26 @@ def _strange(subject: TopologySubject, device: PciElement, reference: TopologyRe
             truth=other,
         )
     elif other is None and _is_complete(device, reference):
+        right = _only_missing_gpu(subject, reference) if device.kind == "gpu" else None
         yield finding(
             "TOP064",
-            evidence=f"{reference.name} has no device at this address",
+            evidence=f"{reference.name} has no device at this address"
+            + (f", and one at {right}, which is not in the file" if right else ""),
+            fix=f'busid="{right}"' if right else None,
             place=subject.place(device.element, "busid"),
             confidence=reference.confidence,
             effect=_DROPS,
             kind=WORDS[device.kind or ""],
             bus_id=bus_id,
         )
+
+
+def _only_missing_gpu(subject: TopologySubject, reference: TopologyReference) -> str | None:
+    """Return the only address of a GPU that the file lacks, where one of its GPUs has a strange address."""
+    gpus = {device.bus_id for device in subject.devices if device.kind == "gpu"}
+    missing = [bus_id for bus_id in reference.gpus if bus_id not in gpus]
+    strange = [bus_id for bus_id in gpus if bus_id not in reference.gpus]
+    return missing[0] if reference.has_all_gpus and len(missing) == len(strange) == 1 else None
 
 
 def _right_addresses(subject: TopologySubject, device: PciElement, reference: TopologyReference) -> str | None:
@@ -377,8 +388,10 @@ def _missing_gpus(
     # A file may have no GPUs on purpose, and correct the NICs only.
     if not gpus or not reference.has_all_gpus:
         return
+    # A GPU with a strange address in its place has been told with this one.
+    told = _only_missing_gpu(subject, reference)
     for bus_id, node in reference.gpus.items():
-        if bus_id not in present and node not in absent:
+        if bus_id not in present and node not in absent and bus_id != told:
             yield finding(
                 "TOP065",
                 evidence=f"{reference.name} has it{f' on node {node}' if node is not None else ''}",
