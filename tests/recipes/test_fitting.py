@@ -51,6 +51,12 @@ def test_there_is_nothing_to_build_for_a_machine_without_gpus_of_nvidia(platform
         facts_of_builds(platform)
 
 
+@pytest.mark.parametrize("platform", ["azure-nvv3", "azure-nvads-a10-v5", "oci-bm-gpu-a10-4"])
+def test_gpus_of_nvidia_whose_capability_is_not_known_are_not_refused(platform: str) -> None:
+    assert made("nccl-wheel", platform).files
+    assert facts_of_builds(platform).platform == platform
+
+
 @pytest.mark.parametrize(("platform", "has_plugin"), [("gcp-a3-mega", False), ("aws-p5", True), ("generic", True)])
 def test_what_goes_over_libfabric_is_left_out_where_another_plug_in_is_needed(platform: str, has_plugin: bool) -> None:
     known = facts_of_builds(platform)

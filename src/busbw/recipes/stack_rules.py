@@ -497,7 +497,14 @@ def _cannot_tell(stack: BuiltStack, machine: Machine) -> Iterator[str]:
         yield f"what {names} {verb}: this host has no libraries for {foreign[0].machine or 'another processor'}"
     yield from _linked_in(stack, machine)
     if machine.sm is None and machine.id != "generic":
-        yield f"whether the code fits the GPUs: those of {machine.id} are not NVIDIA's"
+        what = (
+            "it has AMD's"
+            if machine.has_amd_gpus
+            else "their capability is not known"
+            if machine.gpus
+            else "it has none"
+        )
+        yield f"whether the code fits the GPUs of {machine.id}: {what}"
     yield from (each for each in stack.unread if not each.endswith("leads to no file"))
 
 

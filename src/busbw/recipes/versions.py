@@ -180,7 +180,7 @@ def _with_nccl(nccl: str | None, images: Sequence[Image]) -> str:
 
 def refuse_without_nvidia(machine: Machine, where: str) -> None:
     """Raise InputError for a machine that is known to have no GPUs of NVIDIA."""
-    if machine.gpus > 0 and machine.sm is None:
+    if machine.has_amd_gpus:
         raise InputError(f"{machine.id} has no GPUs of NVIDIA, and NCCL is for these", where=where)
     if machine.gpus == 0 and machine.fabric is not None:
         raise InputError(f"{machine.id} has no GPUs", where=where, hint="busbw recipe show osu-modules")
