@@ -74,11 +74,22 @@ def test_a_sentence_that_shows_no_failure_exits_with_4():
     assert doctor("-", stdin=b"start\nacme: error: device /dev/acme0 is busy\n").returncode == 4
 
 
+_PAGE = b"""# Fast fabrics
+
+Set `NCCL_DEBUG` as the [guide](guide.md) says. **Do not** set it in production.
+
+## Where to begin
+
+Read the [notes](notes.md) first.
+"""
+
+
 @pytest.mark.parametrize(
     ("content", "cause"),
     [
         (b"", "it is empty"),
         (b"hello\nworld\n", "none of its 2 lines is of NCCL"),
+        (_PAGE, "it is a page of text, and no log stands in it"),
         (b"\0\1\2" * 1000, "not text"),
         (gzip.compress(b"x" * 100_000, mtime=0)[:40], "cut off"),
         (b"\x1f\x8bnonsense", "damaged"),

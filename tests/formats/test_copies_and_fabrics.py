@@ -268,6 +268,13 @@ def test_bandwidth_test_of_cuda():
     assert rows("cuda_bandwidthTest_csv.txt") == rows("cuda_bandwidthTest.txt")
 
 
+def test_a_time_of_a_bandwidth_test_that_its_digits_cannot_show_is_none():
+    head = "[CUDA Bandwidth Test] - Starting...\n"
+    row = "bandwidthTest-D2D, Bandwidth = 0.4 GB/s, Time = {} s, Size = 1000 bytes, NumDevsUsed = 1\n"
+    times = [reading.time_s for reading in read(head + row.format("0.00000") + row.format("0.00004")).readings]
+    assert times == [None, 4e-5]
+
+
 def test_a_bandwidth_test_that_failed_says_so():
     text = (
         "[CUDA Bandwidth Test] - Starting...\nRunning on...\n\ncudaGetDeviceProperties returned 802\n"

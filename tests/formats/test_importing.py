@@ -259,3 +259,10 @@ def test_a_text_in_utf_16_is_read_as_any_other(tmp_path, mark, coding, compress)
     done = import_files((str(source),), tmp_path / "i", tmp_path)
 
     assert (done.imported.readings, done.imported.unread) == (6, 0)
+
+
+def test_a_beginning_of_perftest_before_the_other_sides_table_is_not_cut_off(tmp_path):
+    text = sample("perftest_write_bw.txt").decode()
+    beginning = text[: text.index("#bytes")]
+    assert "IMP008" not in codes(busbw("-", "-o", tmp_path / "both", "--json", stdin=f"{beginning}{text}".encode()))
+    assert "IMP008" in codes(busbw("-", "-o", tmp_path / "none", "--json", stdin=f"{text}{beginning}".encode()))

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from busbw import recipes
-from busbw.api.recipes import question, recipe, recipe_list
+from busbw.api.recipes import facts_of_builds, question, recipe, recipe_list
 from busbw.base.errors import InputError
 from busbw.facts.recipes import recipe_facts, recipe_versions
 
@@ -43,6 +43,25 @@ def test_what_does_not_fit_is_refused_with_the_reason(
 ) -> None:
     with pytest.raises(InputError, match=re.escape(said)):
         made(name, platform, **asked)
+
+
+@pytest.mark.parametrize(("platform", "said"), [("azure-nd-mi300x-v5", "no GPUs of NVIDIA"), ("isambard-3", "no GPUs")])
+def test_there_is_nothing_to_build_for_a_machine_without_gpus_of_nvidia(platform: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        facts_of_builds(platform)
+
+
+@pytest.mark.parametrize("platform", ["azure-nvv3", "azure-nvads-a10-v5", "oci-bm-gpu-a10-4"])
+def test_gpus_of_nvidia_whose_capability_is_not_known_are_not_refused(platform: str) -> None:
+    assert made("nccl-wheel", platform).files
+    assert facts_of_builds(platform).platform == platform
+
+
+@pytest.mark.parametrize(("platform", "has_plugin"), [("gcp-a3-mega", False), ("aws-p5", True), ("generic", True)])
+def test_what_goes_over_libfabric_is_left_out_where_another_plug_in_is_needed(platform: str, has_plugin: bool) -> None:
+    known = facts_of_builds(platform)
+    assert any(each.project == "aws-ofi-nccl" for each in known.option) == has_plugin
+    assert any(each.name == "libfabric" for each in known.newest) == has_plugin
 
 
 def test_a_module_that_nobody_has_published_has_to_be_named() -> None:

@@ -146,7 +146,7 @@ def syntax(text: str) -> Iterator[Corruption]:
                 ("closing quote missing", '" class="', ' class="', ("001",)),
                 ("no space between attributes", '" class="', '"class="', ("001",)),
                 ("space before the equals sign", "class=", "class =", ("001",)),
-                ("attribute misspelt", "busid=", "bus_id=", ("009",)),
+                ("attribute misspelt", "busid=", "bus_id=", ("020",)),
                 ("attribute twice", "busid=", 'busid="0000:00:00.0" busid=', ("010",)),
                 ("element misspelt", "<pci ", "<pcie ", ("007",)),
                 ("entity", 'link_speed="', 'link_speed="&quot;', ("011",)),

@@ -6,7 +6,9 @@ from pathlib import Path
 from busbw.base.errors import InputError
 from busbw.facts.platforms import all_platforms, find_platform
 from busbw.logs.diagnosis import diagnose
+from busbw.logs.excerpts import lines_of
 from busbw.logs.network_use import NetworkUse
+from busbw.logs.pages import page_lines
 from busbw.logs.reader import LogReader
 from busbw.machine.capture.sites import site_files
 from busbw.machine.detect.ladder import contradictions, detect, fit
@@ -96,9 +98,23 @@ def doctor_logs(paths: Sequence[str], *, platform: str | None = None) -> Diagnos
                 unread.append(f"{path}: {source.problem}")
     names = tuple("standard input" if path == sources.STDIN else path for path in files)
     diagnosis = diagnose(reader, names, platform=kind, unread=tuple(unread))
-    if not reader.knows_something and diagnosis.verdict.outcome != "failed" and not diagnosis.verdict.because:
-        raise _nothing(names, reader.sieve.lines, unread)
+    if diagnosis.verdict.outcome != "failed" and not diagnosis.verdict.because:
+        if _is_page(reader):
+            where = names[0] if len(names) == 1 else f"{len(names)} files"
+            raise InputError("it is a page of text, and no log stands in it", where=where, hint=_PAGE_HINT)
+        if not reader.knows_something:
+            raise _nothing(names, reader.sieve.lines, unread)
     return diagnosis
+
+
+_PAGE_HINT = "give doctor what the job printed; for the settings in a page: busbw env lint FILE"
+
+
+def _is_page(reader: LogReader) -> bool:
+    """Return whether all that was read are pages of text, as a README, in which no log stands."""
+    kept = tuple(reader.excerpts.kept)
+    pages = page_lines(kept, tuple(reader.lengths))
+    return bool(pages) and all((source, number) in pages for source, number, text in lines_of(kept) if text.strip())
 
 
 def _nothing(names: tuple[str, ...], lines: int, unread: list[str]) -> InputError:

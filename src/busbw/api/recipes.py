@@ -113,6 +113,7 @@ def machine(platform_name: str, *, nccl: str | None = None) -> Machine:
         fabric=known.fabric.kind,
         gpus=known.gpu.count,
         sm=known.gpu.sm,
+        has_amd_gpus=known.gpu.model is not None and "Instinct" in known.gpu.model,
         processor=known.match.architecture,
         settings=settings,
         launch_options=launch,

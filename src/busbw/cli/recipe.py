@@ -56,7 +56,9 @@ def list_(*, platform: str | None, as_json: bool) -> None:
         return
     recipes_text(known)
     print("busbw recipe show NAME tells more of one, busbw recipe write NAME writes its files", file=sys.stderr)
-    print("built from source: busbw recipe show from-source before, busbw recipe adopt PREFIX after", file=sys.stderr)
+    if any(each.kind == "nccl" for each in known):
+        words = "built from source: busbw recipe show from-source before, busbw recipe adopt PREFIX after"
+        print(words, file=sys.stderr)
 
 
 @recipe.command()

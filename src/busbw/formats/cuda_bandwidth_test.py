@@ -121,7 +121,8 @@ class _BandwidthTestTable:
             size_bytes=whole(match["size"]),
             source=ends[0],
             target=ends[1],
-            time_s=quantity(time) if time is not None else None,
+            # 0.00000 s is any time below 5 us.
+            time_s=(quantity(time) or None) if time is not None else None,
             bandwidth_Bps=scaled(quantity(match["rate"]), _FACTORS[unit]),
             printed=f"{match['rate']} {unit}",
         )

@@ -85,6 +85,7 @@ class _ImbTable:
         self._arguments: tuple[str, ...] = ()
         self._before = ""
         self._benchmark: _Benchmark | None = None
+        self._names: set[str] = set()
         self._ranks: set[int | None] = set()
         self._failures: list[tuple[int, str]] = []
         self._complete = False
@@ -144,8 +145,8 @@ class _ImbTable:
         if not text:
             return "known"
         if match := _BENCHMARK.match(text):
-            self._benchmark = _Benchmark(match[1])
-        elif self._benchmark is None:
+            return self._next(match[1])
+        if self._benchmark is None:
             self._introduce(text)
         elif match := _PROCESSES.match(text):
             self._benchmark = self._benchmark._replace(ranks=int(match[1] or match[2]))
@@ -153,6 +154,15 @@ class _ImbTable:
             self._benchmark = self._benchmark._replace(mode=f", {match[1].lower()}")
         elif _COMMENT.fullmatch(text) is None:
             return "foreign"
+        return "known"
+
+    def _next(self, name: str) -> Taken:
+        """Go on with a benchmark; one that was left for another comes again in the next run alone (imb.cpp)."""
+        now = None if self._benchmark is None else self._benchmark.name
+        if name != now and name in self._names:
+            return "foreign"
+        self._names.add(name)
+        self._benchmark = _Benchmark(name)
         return "known"
 
     def _introduce(self, text: str) -> None:

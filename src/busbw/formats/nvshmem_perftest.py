@@ -32,7 +32,8 @@ _FIRST_JOB = (
 )
 _OPTIONS = r"(?:\[PE \d{1,7}\] )?Runtime options after parsing command line arguments"
 _JOB = r"#\s*(?P<job>[a-z]\w{1,60})"
-_HEADER = r"size ?\(B\)  +\S.{0,200}"
+# nccom-test, of AWS Neuron, has "size(B)  count(elems)".
+_HEADER = r"size ?\(B\)  +(?:count|type|redop|scope|latency ?\(us\))  +\S.{0,200}"
 _PERF = (
     r"&&&& PERF (?P<name>\w{1,100}?)___(?P<kind>[\w-]{0,60}?)___size__(?P<size>\d{1,19})___(?P<quantity>[\w ]{1,40}) "
     r"(?P<value>\S{1,40}) [+-](?P<unit>\S{1,20})"

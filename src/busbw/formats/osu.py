@@ -135,7 +135,9 @@ class _OsuTable:
         return self._bare(line) if _BARE.match(self._title or "") else self._comment(text)
 
     def _name(self, title: str, version: str | None) -> Taken:
-        if self._title is not None or self._has_rows:
+        # Where a script or a second process says the title too, nothing of a table stands between.
+        is_again = (title, version) == (self._title, self._version) and not self._columns
+        if self._has_rows or (self._title is not None and not is_again):
             return "foreign"
         self._title, self._version = title, version
         return "known"

@@ -137,6 +137,8 @@ class _RocmBandwidthTable:
             return Unreadable(str(error))
         self._rows += 1
         self._missing = max(0, self._missing - 1)
+        if self._missing == 0:
+            self._columns = ()
         return readings or "known"
 
     def _readings(self, number: int, what: str, row: str, cells: Sequence[str]) -> Iterator[Reading]:

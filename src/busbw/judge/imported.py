@@ -11,6 +11,9 @@ from busbw.model.imported import Imported, Table
 # Tools whose programs compare results unless they are told not to.
 _CHECKING = frozenset({"nccl-tests", "rccl-tests"})
 
+# Its programs are two, and one may be started behind the other.
+_PAIRED = "perftest"
+
 
 def judge_import(imported: Imported, *, unclaimed: int, incomplete: Sequence[str]) -> tuple[Finding, ...]:
     """Return the findings about an import, worst first.
@@ -86,7 +89,7 @@ def _incomplete(incomplete: Sequence[str]) -> Iterator[Finding]:
 def _doubts(named: _Named) -> Iterator[Finding]:
     doubts = [f"{named.at(table, line)}: {text}" for table in named.tables for line, text in table.doubts]
     if doubts:
-        yield finding("IMP004", evidence=listed(doubts, 6), rows=counted(len(doubts), "row"))
+        yield finding("IMP004", evidence=listed(doubts, 6), lines=counted(len(doubts), "line"))
 
 
 def _ranks(named: _Named) -> Iterator[Finding]:
@@ -135,6 +138,15 @@ def _cut_off(named: _Named) -> Iterator[Finding]:
     cut = [table for table in named.tables if not table.complete and (table.readings or not table.failures)]
     # Programs that were not joined print their beginnings one after the other, and only the last table has rows.
     cut = [table for table in cut if table.readings or table.ranks != 1]
+    # Server and client of perftest on one terminal: the second goes on where the first has printed its beginning.
+    followed = {
+        (table.source, table.first_line - 1) for table in named.tables if table.tool == _PAIRED and table.readings
+    }
+    cut = [
+        table
+        for table in cut
+        if table.readings or table.tool != _PAIRED or (table.source, table.last_line) not in followed
+    ]
     if cut:
         yield finding("IMP008", evidence=listed([named.at(table) for table in cut]), tables=counted(len(cut), "table"))
 

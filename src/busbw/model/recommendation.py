@@ -149,8 +149,9 @@ class Machine(Value, kw_only=True, frozen=True):
     id: str
     fabric: str | None
     gpus: Integer
-    # Compute capability times ten; None: no NVIDIA GPU.
+    # Compute capability times ten; None: no NVIDIA GPU, or not known.
     sm: Integer | None
+    has_amd_gpus: bool = False
     # As `uname -m` says it; None: not known.
     processor: Literal["x86_64", "aarch64"] | None = None
     # The settings for it as files, by name, and the words that its launcher should be told.

@@ -340,7 +340,12 @@ def _networks(stack: BuiltStack, machine: Machine) -> Iterator[Finding]:
 def _gpus(stack: BuiltStack, machine: Machine) -> Iterator[Finding]:
     if machine.sm is None:
         return
+    # A release that does not go with the machine is not to be built again.
+    is_unfit = any(each.code == "STACK030" for each in _misfits(stack, machine))
+    unfit = stack.loaded("nccl") if is_unfit else None
     for file in stack.files:
+        if file is unfit:
+            continue
         able = [each for each in file.code if each.runs_on(machine.sm)]
         has = ", ".join(map(str, file.code))
         option = f"-gencode=arch=compute_{machine.sm},code=sm_{machine.sm}"
@@ -381,6 +386,9 @@ def _processors(stack: BuiltStack, machine: Machine) -> Iterator[Finding]:
         )
 
 
+_OPTION = re.compile(r"--(nccl|cuda)\b")
+
+
 def _misfits(stack: BuiltStack, machine: Machine) -> Iterator[Finding]:
     nccl = stack.loaded("nccl")
     if nccl is None or nccl.version is None:
@@ -392,7 +400,10 @@ def _misfits(stack: BuiltStack, machine: Machine) -> Iterator[Finding]:
             found = finding(
                 code,
                 evidence=f"NCCL {nccl.version}{f', CUDA {nccl.cuda}' if nccl.cuda else ''}: {nccl.path}",
-                fix=f"another release: {misfit.instead}" if misfit.instead is not None else "see the text",
+                # What others recipes are asked for by option is taken as a package here.
+                fix=f"take {_OPTION.sub(lambda name: name[1].upper(), misfit.instead)}"
+                if misfit.instead is not None
+                else "see the text",
                 text=misfit.text,
             )
             yield replace(found, source=misfit.source)
@@ -486,7 +497,14 @@ def _cannot_tell(stack: BuiltStack, machine: Machine) -> Iterator[str]:
         yield f"what {names} {verb}: this host has no libraries for {foreign[0].machine or 'another processor'}"
     yield from _linked_in(stack, machine)
     if machine.sm is None and machine.id != "generic":
-        yield f"whether the code fits the GPUs: those of {machine.id} are not NVIDIA's"
+        what = (
+            "it has AMD's"
+            if machine.has_amd_gpus
+            else "their capability is not known"
+            if machine.gpus
+            else "it has none"
+        )
+        yield f"whether the code fits the GPUs of {machine.id}: {what}"
     yield from (each for each in stack.unread if not each.endswith("leads to no file"))
 
 

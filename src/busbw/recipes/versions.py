@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from busbw.base.errors import InputError
 from busbw.base.text import maybe
 from busbw.facts.recipes import (
-    OVER_VERBS,
     FromSource,
     Image,
     Misfit,
@@ -179,12 +178,18 @@ def _with_nccl(nccl: str | None, images: Sequence[Image]) -> str:
     return f"it is in {', '.join(having)}" if having else "leave --nccl out: the image brings its own"
 
 
+def refuse_without_nvidia(machine: Machine, where: str) -> None:
+    """Raise InputError for a machine that is known to have no GPUs of NVIDIA."""
+    if machine.has_amd_gpus:
+        raise InputError(f"{machine.id} has no GPUs of NVIDIA, and NCCL is for these", where=where)
+    if machine.gpus == 0 and machine.fabric is not None:
+        raise InputError(f"{machine.id} has no GPUs", where=where, hint="busbw recipe show osu-modules")
+
+
 def check_machine(facts: RecipeFacts, machine: Machine) -> None:
     """Raise InputError for a recipe that is not for this machine."""
-    if facts.kind == "nccl" and machine.gpus > 0 and machine.sm is None:
-        raise InputError(f"{machine.id} has no GPUs of NVIDIA, and NCCL is for these", where=facts.name)
-    if facts.kind == "nccl" and machine.gpus == 0 and machine.fabric is not None:
-        raise InputError(f"{machine.id} has no GPUs", where=facts.name, hint="busbw recipe show osu-modules")
+    if facts.kind == "nccl":
+        refuse_without_nvidia(machine, facts.name)
     if facts.fabrics and machine.fabric is not None and machine.fabric not in facts.fabrics:
         raise InputError(
             f"{facts.name} is for {' and '.join(facts.fabrics)}, and {machine.id} has {machine.fabric}",
@@ -309,17 +314,23 @@ def _matches(name: str, globs: tuple[str, ...]) -> bool:
     return any(fnmatchcase(name, glob) for glob in globs)
 
 
-_OVER_LIBFABRIC = frozenset({"aws-ofi-nccl", "libfabric", "hwloc"})
+_PLUGIN = "aws-ofi-nccl"
+_OVER_LIBFABRIC = frozenset({_PLUGIN, "libfabric", "hwloc"})
 
 
 def from_source_for(machine: Machine | None) -> FromSource:
-    """Return what must hold for a stack that is built from source; machine None: on any platform."""
+    """Return what must hold for a stack that is built from source; machine None: on any platform.
+
+    Raises InputError for a machine that is known to have no GPUs of NVIDIA.
+    """
     known = from_source()
     if machine is None:
         return known
+    refuse_without_nvidia(machine, "--platform")
     fabric = tuple(each for each in known.fabric if machine.fabric in each.kinds)
-    # Where NCCL goes over verbs itself nothing of the way over libfabric has to be built.
-    left_out = _OVER_LIBFABRIC if machine.fabric in OVER_VERBS else frozenset[str]()
+    # Where nothing goes over libfabric, nothing of that way has to be built.
+    needs_it = machine.fabric is None or any(each.plugin == _PLUGIN for each in fabric)
+    left_out = frozenset[str]() if needs_it else _OVER_LIBFABRIC
     return replace(
         known,
         platform=machine.id,

@@ -11,12 +11,15 @@ from busbw.model.finding import Finding, by_place
 from busbw.model.platform import Platform
 from busbw.topo.buses import card, moved
 from busbw.topo.file.document import TopologyDocument, read_integer
+from busbw.topo.file.meant import meant
 from busbw.topo.reference import TopologyReference, reference_of_platform
-from busbw.topo.rules.attributes import attributes, emptiness, parts, syntax
+from busbw.topo.rules.addresses import mistyped, repeated
+from busbw.topo.rules.attributes import attributes, emptiness, syntax
 from busbw.topo.rules.consistency import distance, evenness, identity
 from busbw.topo.rules.links import links, nvlinks
 from busbw.topo.rules.locality import division, locality, lumped, misnumbered, numbering, undivided
 from busbw.topo.rules.masks import masks
+from busbw.topo.rules.parts import parts
 from busbw.topo.rules.presence import (
     another_machine,
     gpu_count,
@@ -25,12 +28,14 @@ from busbw.topo.rules.presence import (
     presence,
     shifted,
     strange_nodes,
+    without_gpudirect,
 )
 from busbw.topo.rules.subject import Corrections, PciElement, TopologySubject, subject_of
 
 # A dump of a whole NVLink domain has this many elements; NCCL gives up long before, and pairs of elements take longer.
 _MOST_ELEMENTS = 4_096
 _LONGEST = 300
+_UNCLOSED = {"mismatched-tag", "stray-closing-tag"}
 # Where one of these is found, what follows from it is not said again.
 _PLACES = {"TOP060", "TOP061", "TOP062", "TOP063", "TOP067", "TOP078"}
 
@@ -41,11 +46,17 @@ def check(document: TopologyDocument, reference: TopologyReference | None = None
     `reference` is the machine that it is for; without one, conclusions rest on what the file says about itself, and
     each says how sure it is.
     """
-    subject = subject_of(document)
-    found = [*syntax(subject), *emptiness(subject), *attributes(subject)]
-    if _size(subject) <= _MOST_ELEMENTS:
-        causes, subject, known = _causes(subject, reference)
-        found += [*causes, *_meanings(subject, known)]
+    stands = subject_of(document)
+    subject = subject_of(meant(document))
+    found = [*syntax(stands), *emptiness(subject)]
+    if _size(subject) > _MOST_ELEMENTS:
+        found += attributes(subject)
+    elif any(remark.kind in _UNCLOSED for remark in document.remarks):
+        # Where a device hangs is a guess then.
+        found += [*attributes(subject), *masks(subject, reference)]
+    else:
+        causes, right, known = _causes(subject, reference)
+        found += [*attributes(subject, _rights(subject, reference)), *causes, *_meanings(right, known)]
     return tuple(_clipped(each) for each in sorted(found, key=by_place))
 
 
@@ -58,9 +69,13 @@ def _causes(
     strange = list(another_machine(subject, reference))
     if strange:
         return strange, subject, None
+    typed = mistyped(subject, reference) if _is_one_host(subject) else {}
+    repeats = list(repeated(subject, typed, reference))
+    if typed:
+        subject = subject_of(subject.document, Corrections(addresses=typed))
     off = shifted(subject, reference)
-    found = list(off_by_buses(subject, off, reference))
-    rights = {id(each.element): moved(each.bus_id or "", buses) for devices, buses in off for each in devices}
+    found = [*repeats, *off_by_buses(subject, off, reference)]
+    rights = typed | {id(each.element): moved(each.bus_id or "", buses) for devices, buses in off for each in devices}
     targets = {each.bus_id or "": rights[id(each.element)] for devices, _buses in off for each in devices}
     right = subject_of(subject.document, Corrections(addresses=rights, targets=targets)) if off else subject
     if not _is_one_host(subject):
@@ -72,6 +87,13 @@ def _causes(
         right = subject_of(subject.document, corrections)
     divided = [*lumped(right, reference)] or [*division(right, reference)]
     return [*found, *divided], right, undivided(reference) if divided else reference
+
+
+def _rights(subject: TopologySubject, reference: TopologyReference | None) -> Corrections:
+    """Return the numbers and addresses that a file lacks or has mistyped, as far as the right machine tells them."""
+    if reference is None or not _is_one_host(subject):
+        return Corrections()
+    return Corrections(numbers=misnumbered(subject, reference), addresses=mistyped(subject, reference))
 
 
 def _size(subject: TopologySubject) -> int:
@@ -87,6 +109,7 @@ def _meanings(subject: TopologySubject, reference: TopologyReference | None) -> 
         *links(subject, reference),
         *nvlinks(subject, reference),
         *nets(subject, reference),
+        *without_gpudirect(subject, reference),
     ]
     if _is_one_host(subject):
         found += _places(subject, reference)

@@ -151,6 +151,12 @@ _OF_NOTHING = re.compile(r"(?:#\s*)?0\s|[^.]*$", re.ASCII)
 _PIECE_BEGINS = re.compile(r"\s*(?:[#\d.+-]|N/A)")
 _ROW_BEGINS = re.compile(r"\s*(?:# |\d+ +\d+ +[a-z])", re.ASCII)
 _LONGEST_PIECE = 4096
+# A step of a list or a sentence that begins with a number; the second cell of a row is a number or one word.
+_SENTENCE = re.compile(
+    r"\s*\d{1,19}[.)]?\s+(?!(?:N/?A|nan|inf)\b)[a-z]\S*(?:\s+\S+){0,20}?(?:\s+[a-z]\S+){2}", re.IGNORECASE
+)
+# A document of which nothing but these came is a block of a program.
+_BRACKETS = frozenset("{[ \t\n")
 # A line that only divides stands before and after many tables, and a fence around those in a page.
 _DIVIDER = re.compile(r"[\s#*=_.-]+|\s*(?:`{3,}|~{3,})[\w+-]{0,20}\s*")
 
@@ -261,7 +267,7 @@ class LineStream:
                 self._close(None)
         elif self._completes(line):
             pass
-        elif isinstance(taken, Unreadable):
+        elif isinstance(taken, Unreadable) and not _SENTENCE.match(line.text):
             self._hold(line, taken.why)
         else:
             return self._begins(line)
@@ -388,6 +394,8 @@ class LineStream:
         """Keep of what is not a whole document the results that are, and read the rest as text."""
         document, self._document = self._document, None
         lines = document.lines if document is not None else []
+        if all(_BRACKETS.issuperset(text) for _, text in lines):
+            why = UNKNOWN_LINE
         whole = salvaged(lines)
         if whole is not None and self._read_document(whole.document, lines, lines=whole.lines, failure=FAILURE) is None:
             lines = lines[whole.lines :]

@@ -88,7 +88,7 @@ def _part(file: BuiltFile, stack: BuiltStack) -> Iterator[tuple[str, str]]:
     if file.role == "plugin" and file.interfaces:
         yield "", _plugin(file, stack)
     if file.providers:
-        yield "", f"providers: {', '.join(file.providers)}"
+        yield "", f"among its providers: {', '.join(file.providers)}"
     yield from _details(file)
 
 

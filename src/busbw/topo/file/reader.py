@@ -206,7 +206,7 @@ class Tree:
             line = self.source.line(self._open[-1].offset)
             whose = f"of line {line} " if not self._ignored else ""
             text = f"</{shown(tag.name[:40])}> where <{shown(inner[:40])}> {whose}is open"
-            self.source.remark("mismatched-tag", "fails", tag.start, text, tag.name[:40])
+            self.source.remark("mismatched-tag", "fails", tag.start, text, inner[:40])
         self._ignored.clear()
         target = len(names) - 1 - names[::-1].index(tag.name) if tag.name in names else len(names) - 1
         while len(self._open) > target:

@@ -1,21 +1,20 @@
 """Attributes that are missing, malformed, or hold what NCCL does not know."""
 
 import difflib
+import re
 from collections import Counter
 from collections.abc import Iterator
 
 from busbw.facts.rules import finding
 from busbw.model.finding import FilePlace, Finding
-from busbw.model.topology import NumaNode
 from busbw.topo.buses import canonical, is_hidden, is_written, real_family
 from busbw.topo.file.document import ATTRIBUTES, CHILDREN, Element, Remark, read_integer
-from busbw.topo.paths.graph import cpu_link_Bps
-from busbw.topo.reference import TopologyReference
-from busbw.topo.rules.subject import CpuElement, PciElement, TopologySubject, is_rccls
+from busbw.topo.file.meant import misspelt
+from busbw.topo.rules.subject import AS_IT_STANDS, Corrections, CpuElement, PciElement, TopologySubject, is_rccls
 
-_ARCHITECTURES = ("x86_64", "arm64", "ppc64")
+ARCHITECTURES = ("x86_64", "arm64", "ppc64")
 _OTHER_SPELLINGS = {"aarch64": "arm64", "arm": "arm64", "amd64": "x86_64", "x86": "x86_64", "ppc64le": "ppc64"}
-_VENDORS = ("GenuineIntel", "AuthenticAMD", "CentaurHauls", "  Shanghai  ")
+VENDORS = ("GenuineIntel", "AuthenticAMD", "CentaurHauls", "  Shanghai  ")
 _NUMBERS = {
     "cpu": ("numaid", "familyid", "modelid"),
     "pci": ("link_width",),
@@ -28,12 +27,15 @@ _FAILS = "NCCL fails with an internal error"
 _ASKS = "NCCL asks the machine"
 
 
-def attributes(subject: TopologySubject) -> Iterator[Finding]:
-    """Yield what is wrong with single attributes, and what the file leaves to detection."""
+def attributes(subject: TopologySubject, rights: Corrections = AS_IT_STANDS) -> Iterator[Finding]:
+    """Yield what is wrong with single attributes, and what the file leaves to detection.
+
+    `rights` are true numbers and addresses, where they are known.
+    """
     for node in subject.nodes:
-        yield from _processor(subject, node)
+        yield from _processor(subject, node, rights.numbers.get(id(node.element)))
     for device in subject.devices:
-        yield from _address(subject, device)
+        yield from _address(subject, device, rights.addresses.get(id(device.element)))
         yield from _class(subject, device)
     yield from _ends(subject)
     for element in subject.document.root.walk():
@@ -50,11 +52,11 @@ def attributes(subject: TopologySubject) -> Iterator[Finding]:
     yield from _left_out(subject)
 
 
-def _missing(subject: TopologySubject, element: Element, attribute: str, why: str) -> Finding:
+def _missing(subject: TopologySubject, element: Element, attribute: str, why: str, value: object = "...") -> Finding:
     return finding(
         "TOP020",
         evidence=why,
-        fix=f'add {attribute}="..."',
+        fix=f'add {attribute}="{value}"',
         place=subject.place(element),
         confidence="certain",
         effect=_FAILS,
@@ -63,10 +65,11 @@ def _missing(subject: TopologySubject, element: Element, attribute: str, why: st
     )
 
 
-def _processor(subject: TopologySubject, node: CpuElement) -> Iterator[Finding]:
+def _processor(subject: TopologySubject, node: CpuElement, number: int | None) -> Iterator[Finding]:
     element = node.element
     if element.attribute("numaid") is None:
-        yield _missing(subject, element, "numaid", "NCCL tells NUMA nodes apart by their number")
+        why = "NCCL tells NUMA nodes apart by their number"
+        yield _missing(subject, element, "numaid", why, "..." if number is None else number)
     architecture = element.value("arch")
     if architecture is None:
         yield finding(
@@ -79,11 +82,11 @@ def _processor(subject: TopologySubject, node: CpuElement) -> Iterator[Finding]:
             attribute="arch",
         )
         return
-    if not architecture.startswith(_ARCHITECTURES):
+    if not architecture.startswith(ARCHITECTURES):
         right = _OTHER_SPELLINGS.get(architecture.lower())
         yield finding(
             "TOP027",
-            evidence=f'arch="{architecture}"; NCCL knows {", ".join(_ARCHITECTURES)}',
+            evidence=f'arch="{architecture}"; NCCL knows {", ".join(ARCHITECTURES)}',
             fix=f'arch="{right}"' if right else None,
             place=subject.place(element, "arch"),
             confidence="certain",
@@ -98,8 +101,8 @@ def _vendor(subject: TopologySubject, element: Element) -> Iterator[Finding]:
     vendor = element.value("vendor")
     if vendor is None:
         return
-    if not vendor.startswith(_VENDORS):
-        right = next((known for known in _VENDORS[:2] if vendor and vendor.lower()[:3] in known.lower()), None)
+    if not vendor.startswith(VENDORS):
+        right = next((known for known in VENDORS[:2] if vendor and vendor.lower()[:3] in known.lower()), None)
         yield finding(
             "TOP028",
             evidence=f'vendor="{vendor}"',
@@ -138,20 +141,23 @@ def _vendor(subject: TopologySubject, element: Element) -> Iterator[Finding]:
         )
 
 
-def _address(subject: TopologySubject, device: PciElement) -> Iterator[Finding]:
+def _address(subject: TopologySubject, device: PciElement, right: str | None) -> Iterator[Finding]:
     written = device.element.value("busid")
     if written is None:
         yield _missing(subject, device.element, "busid", "NCCL tells devices apart by their bus id")
     elif device.bus_id is None:
-        yield _malformed(subject, device.element, "busid", written)
+        yield _malformed(subject, device.element, "busid", written, right)
     elif written != device.bus_id:
         yield _spelling(subject, device.element, "busid", written, device.bus_id)
 
 
-def _malformed(subject: TopologySubject, element: Element, attribute: str, written: str) -> Finding:
+def _malformed(
+    subject: TopologySubject, element: Element, attribute: str, written: str, right: str | None = None
+) -> Finding:
     return finding(
         "TOP023",
         evidence=f'{attribute}="{written}"; a bus id has the form 0000:0f:00.0',
+        fix=f'{attribute}="{right}"' if right is not None else None,
         place=subject.place(element, attribute),
         confidence="certain",
         effect="no device matches: NCCL drops the entry, and finds the device by itself if the machine shows it",
@@ -250,6 +256,7 @@ def _numbers(subject: TopologySubject, element: Element) -> Iterator[Finding]:
         yield finding(
             "TOP025",
             evidence=f'{name}="{written.value}" in <{element.name}>; NCCL reads {read_integer(written.value) or 0}',
+            fix=f'{name}="{digits[0]}"' if len(digits := re.findall(r"\d+", written.value, re.ASCII)) == 1 else None,
             place=subject.place(element, name),
             confidence="certain",
             effect="NCCL takes the digits at the beginning, or 0",
@@ -282,130 +289,6 @@ def _left_out(subject: TopologySubject) -> Iterator[Finding]:
             confidence="certain",
             effect=_ASKS,
             what=f"{name} of {count} {kind} element{'s' if count > 1 else ''}",
-        )
-
-
-def parts(subject: TopologySubject, reference: TopologyReference | None) -> Iterator[Finding]:
-    """Yield processors and GPUs that are others than the right machine's, and GPUs that differ from one another."""
-    if reference is not None:
-        yield from _processors(subject, reference)
-    yield from _capabilities(subject, reference)
-    yield from _numbers_twice(subject)
-
-
-def _processors(subject: TopologySubject, reference: TopologyReference) -> Iterator[Finding]:
-    """Yield one finding for all nodes with the same processor that is not the right machine's."""
-    if reference.cpu_vendor is None:
-        return
-    right = NumaNode(
-        id=0,
-        architecture="x86_64",
-        vendor=reference.cpu_vendor,
-        family=reference.cpu_family,
-        model=reference.cpu_model,
-    )
-    wrong: dict[tuple[str | None, int | None, int | None], list[CpuElement]] = {}
-    for node in subject.nodes:
-        vendor, number = node.element.value("vendor"), read_integer(node.element.value("modelid"))
-        family = real_family(vendor, read_integer(node.element.value("familyid")))
-        known = [(family, right.family), (number, right.model)]
-        differs = vendor == right.vendor and any(one != two for one, two in known if None not in (one, two))
-        if vendor in _VENDORS and (vendor != right.vendor or differs):
-            wrong.setdefault((vendor, family, number), []).append(node)
-    for (vendor, family, number), nodes in wrong.items():
-        stands = NumaNode(id=0, architecture="x86_64", vendor=vendor, family=family, model=number)
-        rates_Bps = [cpu_link_Bps(each) for each in (stands, right)]
-        yield finding(
-            "TOP037" if vendor != right.vendor or rates_Bps[0] != rates_Bps[1] else "TOP055",
-            evidence=f"{reference.name} has {_processor_words(right)}",
-            fix=_processor_words(right),
-            place=subject.place(nodes[0].element, "vendor" if vendor != right.vendor else "modelid"),
-            confidence=reference.confidence,
-            effect="none on the rates that NCCL counts"
-            if rates_Bps[0] == rates_Bps[1]
-            else f"NCCL counts {rates_Bps[0] / 1e9:g} GB/s between NUMA nodes instead of {rates_Bps[1] / 1e9:g}",
-            what=_processor_words(stands),
-            nodes=", ".join(str(node.id) for node in nodes),
-        )
-
-
-def _processor_words(node: NumaNode) -> str:
-    numbers = [("familyid", node.family), ("modelid", node.model)]
-    return " ".join([f'vendor="{node.vendor}"', *(f'{name}="{value}"' for name, value in numbers if value is not None)])
-
-
-def right_capability(subject: TopologySubject, reference: TopologyReference | None) -> tuple[int, str] | None:
-    """Return the compute capability of the machine's GPUs and why it is that: the right machine's, or of nearly all."""
-    if reference is not None and reference.sm is not None:
-        return reference.sm, f"{reference.name} has {reference.gpu_model or 'GPUs'} of sm {reference.sm}"
-    counts = Counter(number for number, _gpu in _capabilities_of(subject))
-    usual, votes = counts.most_common(1)[0] if counts else (0, 0)
-    if votes < _LEAST_VOTES or 2 * votes <= counts.total():
-        return None
-    return usual, f"{votes} other GPUs of the file have sm {usual}"
-
-
-def _capabilities_of(subject: TopologySubject) -> Iterator[tuple[int, Element]]:
-    """Yield the compute capabilities; of RCCL's files none, since it counts compute units there."""
-    for device in subject.devices:
-        for gpu in () if is_rccls(device) else device.element.named("gpu"):
-            if (number := read_integer(gpu.value("sm"))) is not None:
-                yield number, gpu
-
-
-def _capabilities(subject: TopologySubject, reference: TopologyReference | None) -> Iterator[Finding]:
-    """Yield one finding for all GPUs with the same compute capability that is not the machine's, or the others'."""
-    right = right_capability(subject, reference)
-    found: dict[int, list[Element]] = {}
-    for number, gpu in _capabilities_of(subject):
-        found.setdefault(number, []).append(gpu)
-    for number, gpus in found.items():
-        if right is not None and number != right[0]:
-            yield finding(
-                "TOP038",
-                evidence=right[1],
-                fix=f'sm="{right[0]}"',
-                place=subject.place(gpus[0], "sm"),
-                confidence=reference.confidence if reference is not None else "likely",
-                effect="NCCL counts an NVLink, and chooses channels and protocols, by it",
-                value=number,
-                what=f"{len(gpus)} GPUs" if len(gpus) > 1 else "a GPU",
-                truth=right[0],
-            )
-
-
-# GPUs that have to agree before another one stands out.
-_LEAST_VOTES = 3
-
-
-def _numbers_twice(subject: TopologySubject) -> Iterator[Finding]:
-    """Yield numbers of GPUs, and ranks, that several have. The ranks of one GPU share its number."""
-    seen: dict[tuple[str, str | None, int], list[tuple[int, Element]]] = {}
-    for device in subject.devices:
-        for gpu in device.element.named("gpu"):
-            for name in ("dev", "rank"):
-                number = read_integer(gpu.value(name))
-                if number is not None and number >= 0:
-                    seen.setdefault((name, device.node.host, number), []).append((id(device.element), gpu))
-    for (name, _host, number), places in seen.items():
-        devices = [key for key, _gpu in places]
-        if len(places) < 2 or (name == "dev" and len(set(devices)) == 1):
-            continue
-        taken = {value for kind, _other, value in seen if kind == name}
-        free = next(value for value in range(len(subject.devices) + 1) if value not in taken)
-        second = next((gpu for key, gpu in places if key != devices[0]), places[1][1])
-        yield finding(
-            "TOP039",
-            evidence=f"first in line {places[0][1].line}",
-            fix=f'{name}="{free}" if nothing else tells, or leave {name} out: NCCL fills it in',
-            place=subject.place(second, name),
-            confidence="certain",
-            effect="NCCL takes the first GPU with the number"
-            if name == "dev"
-            else "NCCL replaces the ranks of GPUs of the job; in a graph file the first GPU with the rank counts",
-            attribute=name,
-            value=number,
-            times=len(places),
         )
 
 
@@ -444,6 +327,13 @@ _REMEDIES = {
     "doctype": "delete it; the file begins with <system",
     "byte-order-mark": "save the file as UTF-8 without a byte order mark",
     "entity": "write the character itself",
+    "stray-text": "delete it: nothing stands between elements, before <system> or after its end",
+    "stray-closing-tag": "delete it, or the element above it was closed too early",
+    "second-root": "delete it, or move what it holds into the first",
+    "quote-missing": "put the value in straight double quotes",
+    "version-missing": 'write <system version="1">',
+    "version-wrong": 'write <system version="1">',
+    "root-name": 'write <system version="1">',
 }
 _MOST_SHOWN = 40
 _LEAST_LIKENESS = 0.8
@@ -459,6 +349,11 @@ def syntax(subject: TopologySubject) -> Iterator[Finding]:
             continue
         evidence, _, effect = remark.text.partition("; ")
         more = f" ({remark.count} times in this file)" if remark.count > 1 else ""
+        if remark.kind == "unknown-attribute":
+            required = misspelt(subject.document, remark.line, remark.column)
+            if required is not None:
+                yield _misspelt(subject, *required, remark, evidence + more)
+                continue
         yield finding(
             _code(remark),
             evidence=evidence + more,
@@ -470,6 +365,19 @@ def syntax(subject: TopologySubject) -> Iterator[Finding]:
             what=_WORDS.get(remark.kind, remark.kind.replace("-", " ")),
             name=remark.subject[:_MOST_SHOWN],
         )
+
+
+def _misspelt(subject: TopologySubject, element: Element, attribute: str, remark: Remark, evidence: str) -> Finding:
+    return finding(
+        "TOP020",
+        evidence=evidence,
+        fix=f"write {attribute} for {remark.subject[:_MOST_SHOWN]}",
+        place=FilePlace(file=subject.document.where, line=remark.line, column=remark.column),
+        confidence="certain",
+        effect=_FAILS,
+        element=element.name,
+        attribute=attribute,
+    )
 
 
 def emptiness(subject: TopologySubject) -> Iterator[Finding]:
@@ -531,6 +439,10 @@ def _remedy(remark: Remark) -> str | None:
         return _REMEDIES[remark.kind]
     if remark.kind in _SPACES:
         return "sed -i 's/\\t/ /g' FILE"
+    if remark.kind in {"mismatched-tag", "misplaced-element"}:
+        homes = [f"<{parent}>" for parent, names in CHILDREN.items() if remark.subject in names]
+        is_open = remark.kind == "mismatched-tag"
+        return f"close it first: </{remark.subject}>" if is_open else f"move it into {' or '.join(homes)}"
     homes = [f"<{element}>" for element, names in ATTRIBUTES.items() if remark.subject in names]
     if remark.kind == "unknown-attribute" and homes:
         return f"NCCL reads it of {', '.join(homes)}"

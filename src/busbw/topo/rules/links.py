@@ -1,5 +1,6 @@
 """PCIe links: texts and widths that NCCL misreads, and rates that the devices do not have."""
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
@@ -19,7 +20,7 @@ from busbw.topo.buses import (
 from busbw.topo.comparison import HIDDEN_WIDTH
 from busbw.topo.file.document import read_integer
 from busbw.topo.reference import TopologyReference
-from busbw.topo.rules.attributes import right_capability
+from busbw.topo.rules.parts import is_another_kind, right_capability
 from busbw.topo.rules.subject import LINK_WORDS, WORDS, Link, PciElement, TopologySubject, is_rccls
 
 _GB = 1e9
@@ -32,6 +33,8 @@ _NO_NUMA = -1
 _HOSTS_GTps = GENERATION_GTps[5]
 # GPUs that have to agree before another one stands out.
 _LEAST_VOTES = 3
+
+_GENERATION = re.compile(r"(?:PCI-?e(?:xpress)?\s?)?gen\s?([1-6])", re.IGNORECASE)
 
 
 def links(subject: TopologySubject, reference: TopologyReference | None) -> Iterator[Finding]:
@@ -58,7 +61,8 @@ def _text(subject: TopologySubject, device: PciElement) -> Iterator[Finding]:
     written = device.element.value("link_speed")
     if written is None or is_known_speed(written):
         return
-    rate_GTps = transfer_GTps(written)
+    generation = _GENERATION.fullmatch(written.strip())
+    rate_GTps = GENERATION_GTps.get(int(generation[1])) if generation is not None else transfer_GTps(written)
     right = f'link_speed="{rate_GTps:.1f} GT/s PCIe"' if rate_GTps in GENERATION_GTps.values() else None
     kind = _by_kind(device)
     able = f'link_speed="{kind[0]:.1f} GT/s PCIe", if the slot is as fast as the device' if kind is not None else None
@@ -140,7 +144,9 @@ def _unused(subject: TopologySubject, device: PciElement) -> Iterator[Finding]:
 
 def _most(device: PciElement, reference: TopologyReference | None) -> tuple[float, str, Confidence] | None:
     """Return the rate a device can do at most, why, and how sure that is."""
-    return _by_kind(device) or (_by_reference(device, reference) if reference is not None else None)
+    if reference is None:
+        return _by_kind(device)
+    return (None if is_another_kind(device, reference) else _by_kind(device)) or _by_reference(device, reference)
 
 
 def _by_kind(device: PciElement) -> tuple[float, str, Confidence] | None:

@@ -1,6 +1,6 @@
 """Where devices are: held against the right machine."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -65,18 +65,27 @@ def relabelled(subject: TopologySubject, reference: TopologyReference | None) ->
 def misnumbered(subject: TopologySubject, reference: TopologyReference) -> dict[int, int]:
     """Return the true nodes of `cpu` elements with another number, by their identity.
 
-    All of such an element's devices are of one other node, and no element has that node's number.
+    All of such an element's devices are of one other node, and no element has that node's number, or only one that
+    has another number in truth: nodes counted from 1 are one slip.
     """
-    truths = _truths(subject, reference)
-    taken = {node.id for node in subject.nodes}
-    found = {key: next(iter(own)) for key, own in truths.items() if len(own) == 1}
-    wrong = {id(node.element): node for node in subject.nodes if found.get(id(node.element), node.id) != node.id}
-    return {key: found[key] for key in wrong if found[key] not in taken and list(found.values()).count(found[key]) == 1}
+    found = {key: next(iter(own)) for key, own in _truths(subject, reference).items() if len(own) == 1}
+    owners = Counter(found.values())
+    taken = Counter(node.id for node in subject.nodes)
+    waiting = {
+        id(node.element): node.id
+        for node in subject.nodes
+        if owners[found.get(id(node.element), -1)] == 1 and found[id(node.element)] != node.id
+    }
+    rights: dict[int, int] = {}
+    while free := [key for key in waiting if not taken[found[key]]]:
+        rights |= {key: found[key] for key in free}
+        taken.subtract([waiting.pop(key) for key in free])
+    return rights
 
 
 def numbering(subject: TopologySubject, numbers: dict[int, int], reference: TopologyReference) -> Iterator[Finding]:
     """Yield one finding for all `cpu` elements with another node's number."""
-    wrong = [node for node in subject.nodes if id(node.element) in numbers]
+    wrong = [node for node in subject.nodes if id(node.element) in numbers and node.id is not None]
     if not wrong:
         return
     rights = [(node, numbers[id(node.element)]) for node in wrong]
@@ -212,7 +221,12 @@ def _misplaced(subject: TopologySubject, device: PciElement, truth: int, referen
 
 def _neighbours(subject: TopologySubject, reference: TopologyReference) -> Iterator[Finding]:
     """Yield GPUs whose nearest NICs are others than in the right machine."""
-    nics = [device for device in subject.devices if device.kind == "nic" and device.bus_id is not None]
+    # A GPU that is called a NIC has a finding of its own.
+    nics = [
+        device
+        for device in subject.devices
+        if device.kind == "nic" and device.bus_id is not None and device.bus_id not in reference.gpus
+    ]
     present = {card(device.bus_id or "") for device in nics}
     if any(true_node(nic, reference) not in (None, nic.node.id) for nic in nics):
         return

@@ -12,6 +12,7 @@ from busbw.topo.rules.subject import WORDS, NetElement, PciElement, TopologySubj
 _LEAST_Mbps = 1_000
 _MOST_Mbps = 1_600_000
 _MOST_DIFFERENCE = 0.01
+_LEAST_NICS = 2
 
 
 def nets(subject: TopologySubject, reference: TopologyReference | None) -> Iterator[Finding]:
@@ -46,6 +47,38 @@ def nets(subject: TopologySubject, reference: TopologyReference | None) -> Itera
             )
         elif reference is not None and not are_merged:
             yield from _other(subject, net, speed_Mbps, reference)
+
+
+def without_gpudirect(subject: TopologySubject, reference: TopologyReference | None) -> Iterator[Finding]:
+    """Yield one finding for the GPUs and one for the nets of a platform that the file keeps from GPUDirect RDMA.
+
+    A host may lack the kernel module, and a machine with one NIC mostly has it for other traffic.
+    """
+    if reference is None or reference.kind == "host" or len(reference.nics) < _LEAST_NICS or not reference.gpus:
+        return
+    gpus = [
+        gpu
+        for device in subject.of_kind("gpu")
+        if device.bus_id in reference.gpus
+        for gpu in device.element.named("gpu")
+    ]
+    ports = [
+        net.element
+        for net in subject.nets
+        if net.device is not None and card(net.device.bus_id or "") in reference.nics
+    ]
+    for word, elements in (("GPU", gpus), ("net", ports)):
+        off = [element for element in elements if read_integer(element.value("gdr")) == 0]
+        if off:
+            yield finding(
+                "TOP103",
+                evidence=f"a dump of a job without GPUDirect RDMA has it; {reference.name} is known to do it",
+                fix="leave gdr out: NCCL then asks the machine",
+                place=subject.place(off[0], "gdr"),
+                confidence="likely",
+                effect="NCCL obeys, and copies through the memory of the host",
+                what=f"{len(off)} of {len(elements)} {word}s",
+            )
 
 
 def ports_of_one_net(subject: TopologySubject, reference: TopologyReference) -> int:
@@ -277,15 +310,26 @@ def _strange(subject: TopologySubject, device: PciElement, reference: TopologyRe
             truth=other,
         )
     elif other is None and _is_complete(device, reference):
+        right = _only_missing_gpu(subject, reference) if device.kind == "gpu" else None
         yield finding(
             "TOP064",
-            evidence=f"{reference.name} has no device at this address",
+            evidence=f"{reference.name} has no device at this address"
+            + (f", and one at {right}, which is not in the file" if right else ""),
+            fix=f'busid="{right}"' if right else None,
             place=subject.place(device.element, "busid"),
             confidence=reference.confidence,
             effect=_DROPS,
             kind=WORDS[device.kind or ""],
             bus_id=bus_id,
         )
+
+
+def _only_missing_gpu(subject: TopologySubject, reference: TopologyReference) -> str | None:
+    """Return the only address of a GPU that the file lacks, where one of its GPUs has a strange address."""
+    gpus = {device.bus_id for device in subject.devices if device.kind == "gpu"}
+    missing = [bus_id for bus_id in reference.gpus if bus_id not in gpus]
+    strange = [bus_id for bus_id in gpus if bus_id not in reference.gpus]
+    return missing[0] if reference.has_all_gpus and len(missing) == len(strange) == 1 else None
 
 
 def _right_addresses(subject: TopologySubject, device: PciElement, reference: TopologyReference) -> str | None:
@@ -344,8 +388,10 @@ def _missing_gpus(
     # A file may have no GPUs on purpose, and correct the NICs only.
     if not gpus or not reference.has_all_gpus:
         return
+    # A GPU with a strange address in its place has been told with this one.
+    told = _only_missing_gpu(subject, reference)
     for bus_id, node in reference.gpus.items():
-        if bus_id not in present and node not in absent:
+        if bus_id not in present and node not in absent and bus_id != told:
             yield finding(
                 "TOP065",
                 evidence=f"{reference.name} has it{f' on node {node}' if node is not None else ''}",
