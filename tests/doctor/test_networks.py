@@ -75,3 +75,21 @@ def test_rails_come_with_crossing_nics():
     crossing = failed(Job(everywhere=("NCCL_CROSS_NIC set by environment to 1.",), nics="[0]mlx5_0:1/RoCE"), RETRIES)
 
     assert 'NCCL_CROSS_NIC = "1"' in told(first_error(crossing))
+
+
+def test_a_link_local_address_is_told_over_roce_and_is_usual_over_infiniband():
+    gids = RETRIES + " localGid fe80::e42:a1ff:fe5d:1 remoteGidsfe80::e42:a1ff:fe5d:2"
+    over_roce = Job(nics="[0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE")
+
+    assert "(1) the RoCE address that the NIC uses is link-local" in told(first_error(failed(over_roce, gids)))
+    assert "link-local" not in told(first_error(failed(Job(), gids)))
+
+
+def test_a_list_with_commas_is_the_whole_value_of_a_setting():
+    line = RETRIES.replace("IBV_WC_RETRY_EXC_ERR(12)", "IBV_WC_REM_ACCESS_ERR(10)")
+    one, both = (
+        first_error(failed(Job(), line, f"export NCCL_IB_HCA={value}")) for value in ("mlx5_0", "mlx5_0,mlx5_1")
+    )
+
+    assert 'NCCL_IB_HCA = "mlx5_0"' in told(one)
+    assert "NCCL_IB_HCA =" not in told(both)

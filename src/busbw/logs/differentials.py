@@ -119,9 +119,10 @@ def _number(version: str) -> tuple[int, ...]:
 def _setting(case: JobLogs, name: str, value: str | None) -> str | None:
     """Return the value of a variable, as NCCL tells it or as a line sets it; None: not set, or to something else."""
     told = [*case.settings.get(name, {})]
+    # A comma is part of a value, as in UCX_TLS=rc,cuda_copy; at its end it belongs to the list around.
     told += [
-        match[1]
-        for match in re.finditer(rf"\b{re.escape(name)}[\"']?[=:] ?[\"']?([^\s\"',;]{{1,200}})", _text(case.excerpts))
+        match[1].rstrip(",")
+        for match in re.finditer(rf"\b{re.escape(name)}[\"']?[=:] ?[\"']?([^\s\"';]{{1,200}})", _text(case.excerpts))
     ]
     regex = sign_regex(value) if value is not None else None
     return next((each for each in told if regex is None or regex.fullmatch(each) is not None), None)
