@@ -54,7 +54,7 @@ def test_quick_takes_at_most_30_seconds_and_drains_for_errors_alone():
         (PROFILE.replace("30", '"soon"'), "expected `float`, got `str`", 4),
         (PROFILE + '[health]\nignore = ["HOST999"]\n', "'HOST999' is no code of a host's health", 8),
         (PROFILE + '[health]\nignore = ["HOST001"]\nwarn = ["HOST001"]\n', "HOST001 stands in two lists", 7),
-        (PROFILE + '[suite]\ncollectives = ["allreduce"]\n', "'allreduce' is no collective; maybe: all_reduce", 8),
+        (PROFILE + '[suite]\ncollectives = ["allreduce"]\n', "'allreduce' is not a collective", 8),
         (PROFILE + '[transfer]\npartners = "n[3-1]"\n', "a range that runs backwards", 8),
         (PROFILE + "[transfer]\nremote_shell = []\n", "remote_shell is empty", 8),
         (PROFILE + THRESHOLD * 201, "201 thresholds; 200 are the most", None),

@@ -89,7 +89,7 @@ def test_rows_that_fit_two_collectives_are_as_stated(tmp_path: Path):
 @pytest.mark.parametrize(
     ("wrong", "why"),
     [
-        ({"collective": "allreduce"}, "is no collective"),
+        ({"collective": "allreduce"}, "is not a collective"),
         ({"ranks": 0}, "--ranks is 0"),
         ({"nodes": -1}, "--nodes is -1"),
         ({"ranks": 2, "nodes": 4}, "4 nodes have 2 ranks"),

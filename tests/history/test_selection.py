@@ -50,6 +50,7 @@ def test_hosts_and_platforms_are_chosen_by_patterns(several: Path):
 
 def test_collective_backend_and_verdict_are_chosen_by_name(several: Path):
     assert names(several, collective="all_reduce") == ["0000", "0001", "0002", "0003", "0004"]
+    assert names(several, collective="AllReduce") == ["0000", "0001", "0002", "0003", "0004"]
     assert names(several, collective="broadcast") == []
     assert names(several, backend="native-nccl") == ["0003"]
     assert names(several, outcomes=("slow",)) == ["0002"]

@@ -37,11 +37,11 @@ HEAD = "document,platform_id,nodes,gpus,collective,size_bytes,busbw_GBps,algorit
         ("D,aws-p5,2,16,all_reduce,1024,1e400,default", "is no bandwidth"),
         ("D,aws-p5,0,16,all_reduce,1024,1,default", "nodes '0' is no number"),
         ("D,aws-p5,3,16,all_reduce,1024,1,default", "16 GPUs on 3 nodes"),
-        ("D,aws-p5,2,16,nonsense,1024,1,default", "is no collective"),
+        ("D,aws-p5,2,16,nonsense,1024,1,default", "is not a collective"),
         ("D,aws-p5,2,16,all_reduce,\u0663,1,default", "is no number"),
         ("D,,2,16,all_reduce,1024,1,default", "no platform is named"),
         ("D,aws-p5,2,18,all_reduce,1024,1,default", "9 of the GPUs"),
-        ("D,aws-p5", "is no collective"),
+        ("D,aws-p5", "is not a collective"),
     ],
 )
 def test_a_row_that_cannot_be_is_left_out_and_named(row: str, words: str) -> None:

@@ -104,6 +104,11 @@ def test_a_collective_that_a_table_does_not_tell_can_be_said() -> None:
     assert "400.0 GB/s" in told.stdout
 
 
+def test_a_collective_is_found_however_it_is_written() -> None:
+    assert run(TOGETHER, "--collective", "AllReduce", "--json").stdout == run(TOGETHER, "--json").stdout
+    assert "nothing here was measured with collective all_gather" in refused(TOGETHER, "--collective", "allgather")
+
+
 def test_counts_come_from_the_names_of_files(tmp_path: Path) -> None:
     for nodes, time_s in ((1, 80), (2, 42), (4, 23)):
         (tmp_path / f"star-{nodes}n.log").write_text(f"iteration 100\nTotal wall time: {time_s} s\n")

@@ -15,7 +15,7 @@ import msgspec
 
 from busbw import __version__
 from busbw.api.stored import is_import
-from busbw.base.collectives import COLLECTIVES
+from busbw.base.collectives import COLLECTIVES, not_a_collective
 from busbw.base.errors import InputError
 from busbw.formats.lines.driver import Reader
 from busbw.formats.lines.ledger import Event
@@ -145,7 +145,7 @@ def stated_figures(
     if ranks is not None and nodes is not None and nodes > ranks:
         raise InputError(f"{nodes} nodes have {ranks} ranks", hint="each node has one rank at least")
     if collective is not None and collective not in COLLECTIVES:
-        raise InputError(f"{collective!r} is no collective", hint=f"one of {', '.join(COLLECTIVES)}")
+        raise not_a_collective(collective)
     return StatedFigures(
         collective=collective,
         ranks=ranks,

@@ -13,10 +13,10 @@ from pathlib import Path
 from busbw import __version__
 from busbw.api.loading import read
 from busbw.api.sweeping.evidence import topology_text
-from busbw.base.collectives import COLLECTIVES
+from busbw.base.collectives import COLLECTIVES, not_a_collective
 from busbw.base.errors import BusbwError, InputError, RunError
 from busbw.base.hostlist import compressed
-from busbw.base.text import counted, maybe
+from busbw.base.text import counted
 from busbw.fabric.groups.isolation import GroupRun, Isolation, IsolationPlan, ReadRule
 from busbw.fabric.groups.judging import GroupResult, GroupTerms
 from busbw.fabric.groups.reading import check_command, command_of_group, read_result
@@ -175,11 +175,10 @@ def _command(asked: IsolationRequest) -> tuple[tuple[str, ...], ReadRule]:
         return asked.command, asked.read
     names = asked.request.collectives
     if len(names) != 1 or names[0] not in COLLECTIVES:
-        wrong = next((name for name in names if name not in COLLECTIVES), None)
+        if (wrong := next((name for name in names if name not in COLLECTIVES), None)) is not None:
+            raise not_a_collective(wrong)
         raise InputError(
-            f"{wrong!r} is not a collective{maybe(wrong, COLLECTIVES)}"
-            if wrong
-            else "one collective tells groups apart",
+            "one collective tells groups apart",
             where=" ".join(names)[:_SHOWN],
             hint="busbw isolate all_reduce -b 64M --hosts F; a command of yours stands behind --",
         )

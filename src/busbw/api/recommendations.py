@@ -3,7 +3,7 @@
 from typing import get_args
 
 from busbw.api.machine import detect_here
-from busbw.base.collectives import NCCL_COLLECTIVES
+from busbw.base.collectives import COLLECTIVES, NCCL_COLLECTIVES, not_a_collective
 from busbw.base.errors import InputError
 from busbw.base.text import maybe
 from busbw.env.recommend import recommend
@@ -32,11 +32,10 @@ def recommendation(
     `mpi`: settings for this MPI too.
     Raises InputError for an unknown platform, MPI, goal, collective, version or source.
     """
+    if collective is not None and collective not in COLLECTIVES:
+        raise not_a_collective(collective, NCCL_COLLECTIVES)
     if collective is not None and collective not in NCCL_COLLECTIVES:
-        raise InputError(
-            f"NCCL has no collective {collective[:80]!r}{maybe(collective[:80], NCCL_COLLECTIVES)}",
-            hint=f"--collective {NCCL_COLLECTIVES[0]}",
-        )
+        raise InputError(f"NCCL has no {collective}", hint=f"--collective {NCCL_COLLECTIVES[0]}")
     return recommend(
         platform(name).platform if name is not None else platform_here(),
         nodes=nodes,

@@ -12,6 +12,7 @@ from busbw.api.loading import read
 from busbw.api.predicting.lines import AskedBands, with_predictions
 from busbw.api.stored import find, import_directories, is_import
 from busbw.base import layout
+from busbw.base.collectives import collective_named
 from busbw.base.errors import InputError
 from busbw.base.value import Value
 from busbw.facts.logs import Application, application
@@ -23,7 +24,7 @@ from busbw.formats.scaling_table import MOST_BYTES, Template, count, is_table, m
 from busbw.judge.scaling.application import application_view
 from busbw.judge.scaling.collective import KnownPlatform, collective_view
 from busbw.judge.scaling.conclusion import findings_of, verdict_of
-from busbw.judge.scaling.lines import selected, sizes_of
+from busbw.judge.scaling.lines import condition, selected, sizes_of
 from busbw.judge.scaling.observing import of_import, of_platform, of_readings, of_run
 from busbw.judge.scaling.places import axis_of
 from busbw.machine.named import platform as platform_called
@@ -288,7 +289,11 @@ def _report(views: tuple[Scaling, ...]) -> ScalingReport:
 
 
 def _collectives(asked: ScalingRequest, observations: Sequence[Observation]) -> ScalingReport:
-    wanted = {"collective": asked.collective, "type": asked.dtype, "op": asked.op, "form": asked.form}
+    name = asked.collective
+    # What a result calls by the same word goes first.
+    if name is not None and all(condition(each, "collective") != name for each in observations):
+        name = collective_named(name) or name
+    wanted = {"collective": name, "type": asked.dtype, "op": asked.op, "form": asked.form}
     kept, notes = selected(observations, {name: value for name, value in wanted.items() if value is not None})
     known, found = None, None
     if asked.platform is not None:

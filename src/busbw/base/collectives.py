@@ -4,9 +4,13 @@ Size and factor are those of nccl-tests (its doc/PERFORMANCE.md and src/*.cu, 2.
 a rank sends and receives; algbw = size / time; busbw = algbw x factor(ranks).
 """
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 
 import msgspec
+
+from busbw.base.errors import InputError
+from busbw.base.text import maybe
 
 # Parts that go to or come from one rank are whole multiples of this, as in nccl-tests, unless asked for otherwise.
 PART_ALIGNMENT_BYTES = 16
@@ -223,6 +227,17 @@ COLLECTIVES: dict[str, Collective] = {
     )
 }
 
+# By its letters alone, as `AllReduce`, `all-reduce` and `All Reduce` have them; and what libraries call the same.
+_BY_LETTERS = {name.replace("_", ""): name for name in COLLECTIVES} | {
+    "bcast": "broadcast",
+    "allgatherintotensor": "all_gather",
+    "alltoallsingle": "alltoall",
+    "reducescatterblock": "reduce_scatter",
+    "reducescattertensor": "reduce_scatter",
+}
+_LIBRARY = re.compile(r"(?:nccl|rccl|mpi|osu|imb)(?=.)|(?<=.)perf$")
+_LONGEST_NAME = 100
+
 # The six of the Azure pinning study, and the four patterns of the OSU point-to-point tests.
 SUITES: dict[str, tuple[str, ...]] = {
     "six": ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "alltoall", "sendrecv"),
@@ -266,6 +281,19 @@ NCCL_COLLECTIVES = (
 NCCL_IN_PLACE = (
     "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "gather", "scatter", "hypercube",
 )  # fmt: skip
+
+
+def collective_named(said: str) -> str | None:
+    """Return the collective that is meant however it is written: `AllReduce`, `ncclAllReduce`, `all_reduce_perf`."""
+    letters = re.sub(r"[\W_]+", "", said[:_LONGEST_NAME]).lower()
+    return _BY_LETTERS.get(letters) or _BY_LETTERS.get(_LIBRARY.sub("", letters))
+
+
+def not_a_collective(said: str, known: Iterable[str] = COLLECTIVES) -> InputError:
+    """Return the error for a word that names none of the known collectives, with the nearest of them or all."""
+    names = tuple(known)
+    near = maybe(said[:_LONGEST_NAME].lower(), names).removeprefix("; ")
+    return InputError(f"{said[:40]!r} is not a collective", hint=near or "one of: " + ", ".join(names))
 
 
 def counted_size(

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from busbw.base.collectives import COLLECTIVES
+from busbw.base.collectives import COLLECTIVES, not_a_collective
 from busbw.base.errors import InputError
 from busbw.base.hostlist import expand
 from busbw.base.text import maybe
@@ -206,8 +206,8 @@ def _check(profile: Profile, text: str, where: str) -> None:
             raise InputError(error.cause, where=_line(where, text, "size"), hint=error.hint) from error
     for name in profile.suite.collectives:
         if name not in COLLECTIVES:
-            raise InputError(f"{name[:40]!r} is no collective{maybe(name, COLLECTIVES)}",
-                             where=_line(where, text, "collectives"))  # fmt: skip
+            wrong = not_a_collective(name)
+            raise InputError(wrong.cause, where=_line(where, text, "collectives"), hint=wrong.hint)
     for number, each in enumerate(profile.threshold):
         _check_threshold(each, _of_threshold(where, text, number))
 

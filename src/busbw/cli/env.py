@@ -8,7 +8,7 @@ import click
 from busbw.base.errors import ExitCode, InputError
 from busbw.base.text import printable
 from busbw.cli.checks import present
-from busbw.cli.options import JSON, SIZE
+from busbw.cli.options import COLLECTIVE, JSON, SIZE
 from busbw.model import codec
 from busbw.model.envvar import Explanation
 from busbw.model.finding import Checked, SettingsFix
@@ -49,7 +49,7 @@ def _target(verb: click.decorators.FC) -> click.decorators.FC:
         (
             click.option("--platform", metavar="ID", help="The platform [default: the one this host is]."),
             click.option("--nodes", type=int, default=2, show_default=True, metavar="N", help="Nodes of the job."),
-            click.option("--collective", metavar="NAME", help="The collective that matters most."),
+            click.option("--collective", type=COLLECTIVE, metavar="NAME", help="The collective that matters most."),
             click.option("--size", "size_bytes", type=SIZE, metavar="SIZE", help="The size that matters most."),
             click.option("--goal", default="bandwidth", show_default=True, metavar="GOAL", help=_GOALS),
             click.option("--follow", metavar="SOURCE", help="Follow this source where sources disagree."),

@@ -8,6 +8,7 @@ import click
 
 from busbw.api.importing import Import, import_files, load_import, stated_figures
 from busbw.base.errors import ExitCode
+from busbw.cli.options import COLLECTIVE
 from busbw.cli.progress import import_progress
 from busbw.model import codec
 from busbw.show.text.imported import import_text
@@ -19,7 +20,9 @@ from busbw.store import directory as directories
 @click.option("-o", "directory", type=click.Path(path_type=Path), metavar="DIR", help="Folder for this import.")
 @click.option("--tag", help="A word to find this import by later.")
 @click.option("--no-copy", is_flag=True, help="Keep no copy of the files, not even with secrets withheld.")
-@click.option("--collective", metavar="NAME", help="What tables measure that do not say it: all_gather, ...")
+@click.option(
+    "--collective", type=COLLECTIVE, metavar="NAME", help="What tables measure that do not say it: all_gather, ..."
+)
 @click.option("--ranks", type=int, metavar="N", help="Ranks of tables that do not list them.")
 @click.option("--nodes", type=int, metavar="N", help="Nodes of tables that do not name their hosts.")
 @click.option("--platform", metavar="ID", help="The machine that it was measured on.")

@@ -9,7 +9,7 @@ import click
 from busbw.api.launches import launch_line
 from busbw.base.errors import InputError
 from busbw.base.text import printable
-from busbw.cli.options import JSON, SIZE
+from busbw.cli.options import COLLECTIVE, JSON, SIZE
 from busbw.model import codec
 from busbw.model.launch import CpuSharing, LaunchRequest
 from busbw.model.plan import JobFile
@@ -26,7 +26,7 @@ _GOALS = "bandwidth, latency, nvlink-check, nic-check, sharp, training"
 @click.option("--platform", metavar="ID", help="The platform [default: the one this host is].")
 @click.option("--nodes", type=int, default=1, show_default=True, metavar="N", help="Nodes of the job.")
 @click.option("--goal", default="bandwidth", show_default=True, metavar="GOAL", help=_GOALS)
-@click.option("--collective", metavar="NAME", help="The collective that matters most.")
+@click.option("--collective", type=COLLECTIVE, metavar="NAME", help="The collective that matters most.")
 @click.option("--size", "size_bytes", type=SIZE, metavar="SIZE", help="The size that matters most.")
 @click.option("--follow", metavar="SOURCE", help="Follow this source where sources disagree.")
 @click.option("--nccl", metavar="VERSION", help="The version of NCCL [default: the newest known].")

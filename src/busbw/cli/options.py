@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from busbw.base.collectives import collective_named
 from busbw.base.errors import InputError
 from busbw.base.units import parse_size
 from busbw.model.request import RunOption, defaults, options
@@ -99,7 +100,17 @@ class _OneOf(_Choice):
         return value if value in self._values.values() else super().convert(value, param, ctx)
 
 
+class _CollectiveName(_Converted):
+    """A collective however it is written; any other word as it stands, which may be a test's own name."""
+
+    name = "text"
+
+    def read(self, text: str) -> str:
+        return collective_named(text) or text
+
+
 SIZE = _Size()
+COLLECTIVE = _CollectiveName()
 
 
 def _type(option: RunOption) -> "click.ParamType[Any]":

@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from busbw.base.errors import ExitCode, InputError
-from busbw.cli.options import JSON
+from busbw.cli.options import COLLECTIVE, JSON
 from busbw.machine import named
 from busbw.model import codec
 from busbw.model.host import Detection
@@ -95,7 +95,9 @@ def _detect(host: Path | None, *, ask_metadata: bool) -> Detection:
 @click.option("--host", type=click.Path(path_type=Path), metavar="HOST.tar", help="A captured host instead.")
 @click.option("--nodes", type=int, default=1, show_default=True, metavar="N", help="Nodes.")
 @click.option("--gpus", type=int, metavar="N", help="GPUs of each node [default: all].")
-@click.option("--collective", metavar="NAME", help="all_reduce, all_gather, ... [default: those with a bound].")
+@click.option(
+    "--collective", type=COLLECTIVE, metavar="NAME", help="all_reduce, all_gather, ... [default: those with a bound]."
+)
 @click.option("--algorithm", metavar="NAME", help="ring, tree, nvls, nvlstree, collnet [default: all that apply].")
 @JSON
 def limit(

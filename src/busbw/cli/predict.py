@@ -8,7 +8,7 @@ import click
 
 from busbw.base.errors import ExitCode, InputError
 from busbw.base.units import format_size
-from busbw.cli.options import JSON, SIZE
+from busbw.cli.options import COLLECTIVE, JSON, SIZE
 from busbw.model.predict.nccl_choice import Protocol
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _PROTOCOLS: dict[str, Protocol] = {"ll": "LL", "ll128": "LL128", "simple": "Simp
 
 
 @click.command()
-@click.argument("collective", required=False, metavar="[COLLECTIVE]")
+@click.argument("collective", required=False, type=COLLECTIVE, metavar="[COLLECTIVE]")
 @click.option("--platform", metavar="ID", help="A platform, by id or any of its names.")
 @click.option("--machine", metavar="WORDS", help="Instead: 'gpu=H200, gpus=8, nics=16x200G, fabric=RoCE'.")
 @click.option("--host", type=click.Path(path_type=Path), metavar="HOST.tar", help="Instead: a captured host.")

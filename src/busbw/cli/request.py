@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from busbw.base.collectives import OPERATIONS
+from busbw.base.collectives import OPERATIONS, collective_named
 from busbw.base.errors import InputError
 from busbw.cli.options import GroupedOption, run_options
 from busbw.measure.backends import registry
@@ -60,7 +60,8 @@ def request_of(given: Mapping[str, Any]) -> Request:
     fields["graphs"] = max(fields["graphs"], 0)
     if fields["graphs"] > 0 and fields["mode"] not in (None, "graph"):
         raise InputError(f"-G asks for graphs, and --mode for {fields['mode']}", hint="leave one out")
-    request = Request(collectives=given["collectives"], **fields)
+    names = tuple(collective_named(name) or name for name in given["collectives"])
+    request = Request(collectives=names, **fields)
     request.container  # noqa: B018 - what is wrong with it is said before anything is looked for
     return request
 

@@ -18,7 +18,7 @@ _HELP = """Measure collectives on this machine and judge the result.
 
 COLLECTIVES are nccl-tests' names: all_reduce, all_gather, reduce_scatter, broadcast, reduce, alltoall, gather,
 scatter, sendrecv, alltoall_2dh; over NCCL also alltoallv, hypercube; over MPI also latency, bandwidth, bibw,
-message_rate between pairs of ranks. Without any, the suite `six`.
+message_rate between pairs of ranks. AllReduce and ncclAllReduce are all_reduce. Without any, the suite `six`.
 
 Options that nccl-tests has too have its letters: -b -e -f -i -w -c -d -r -g -G -R. -o takes an operation, as there, or
 the folder for the run. -n is the number of ranks over MPI, as mpirun has it, and calls of one sample over NCCL, as

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from busbw.base.collectives import COLLECTIVES as MEASURED
+from busbw.base.collectives import not_a_collective
 from busbw.base.errors import InputError
 from busbw.model.limit import NodeRates
 
@@ -461,6 +463,8 @@ def algorithm_name(asked: str) -> str:
 
 def check_collective(collective: str) -> None:
     """Raise InputError for a collective without a bound."""
+    if collective not in MEASURED:
+        raise not_a_collective(collective, COLLECTIVES)
     if collective not in COLLECTIVES:
         raise InputError(
             f"no bound is known for the collective {collective!r}", hint=f"one of {', '.join(COLLECTIVES)}"

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from busbw.base.collectives import COLLECTIVES
+from busbw.base.collectives import COLLECTIVES, collective_named, not_a_collective
 from busbw.base.errors import InputError
 from busbw.predict.machines import MachineClass
 from busbw.predict.sends import SENDS
@@ -81,8 +81,6 @@ _DELIMITERS = ",;\t"
 _FALL_BACK = re.compile(r"\b(?:tcp|sockets?)[ -]fall-?back\b|\bover (?:tcp|sockets)\b", re.IGNORECASE)
 # Of a row that names none.
 _NONE = "-"
-# As `AllReduce`, `all-reduce` or `all_reduce_perf` are called here.
-_COLLECTIVES = {name.replace("_", ""): name for name in COLLECTIVES}
 _NUMBER = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?(?:[eE][+-]?[0-9]{1,2})?)\s*([A-Za-z/\u00b5\u03bc]{0,8})", re.ASCII)
 _HINT = "columns: document,platform_id,platform,nodes,gpus,collective,size_bytes,busbw_GBps,algorithm"
 # What documents say where they mean an algorithm; all else leaves it open.
@@ -260,11 +258,9 @@ def _cell(row: Row) -> tuple[Key, int, float]:
 
 
 def _collective(said: str) -> str:
-    """Return the collective that is named, as `AllReduce`, `all_reduce_perf` or `ncclAllReduce`."""
-    plain = re.sub(r"[\W_]+", "", said).lower().removeprefix("nccl").removeprefix("rccl").removesuffix("perf")
-    collective = _COLLECTIVES.get(plain)
+    collective = collective_named(said)
     if collective is None:
-        raise InputError(f"{said[:40]!r} is no collective")
+        raise not_a_collective(said)
     return collective
 
 

@@ -3,7 +3,9 @@
 T = a + w / e + F, w = f S/B. a is hops, e the part of the bytes that is data: 4 of 8 in LL, 120 of 128 in LL128; of
 NCCL's protocols the one that takes least counts. Hops inside a node take what NCCL's cost model counts for them; one
 over the network takes that and what the network adds (fitted, and nothing for InfiniBand, for which NCCL's numbers were
-made). F is what fills. Rings over nodes fill in their steps. A tree fills as F = d h: d is the time of a byte through
+made). Within a node NCCL takes a protocol by its own count, be it the fastest or not: of two Hopper GPUs Simple from 2
+MiB on, where LL would take less. Along a chain the least counts, as NCCL counts one hop there with Simple, which waits
+on each. F is what fills. Rings over nodes fill in their steps. A tree fills as F = d h: d is the time of a byte through
 all stages, up and down (log2 N between nodes, each at the rate of the whole; and within a node a chain of its GPUs, or
 its switch), and h the bytes on their way, 1/h = 1/(c R) + 1/S, with R a chunk of each channel and c fitted, near 1.
 Within a node 1/F = 1/K + 1/(s w): a pipeline takes K until it is full, whatever the size, and of a call that is less
@@ -17,8 +19,10 @@ from dataclasses import dataclass
 from functools import cache
 
 from busbw.facts.nccl_model import nccl_constants, newest_release
+from busbw.model.predict.nccl_choice import MODELLED, NcclGraphs, NcclJob, SearchedGraph
 from busbw.model.predict.prediction import NetworkHop, PredictorConstants, RiseCurve
 from busbw.predict.machines import RDMA, CannotTellError, MachineClass, groups_of
+from busbw.predict.nccl_table import cost_table
 
 # Bandwidths of very large messages are those of this size.
 LARGEST_BYTES = 2**34
@@ -40,6 +44,10 @@ _FEW_NODES = 4
 # Channels: two for each NIC of a node; of NVLS those of one Hopper node.
 _CHANNELS = 2
 _NVLS_CHANNELS = 16
+# A ring within a node, as NCCL's search finds it on four H200: 12 channels that share what it counts for links, 20 of
+# 25 GB/s on Ampere, 20.6 on Hopper, 40.1 of 50 on Blackwell (src/graph/topo.h).
+_RING_CHANNELS = 12
+_COUNTED_LINKS = 0.8
 # A pipeline that is not full costs at most as much again as the bytes themselves.
 _LEAST_LEFT = 0.5
 
@@ -51,6 +59,13 @@ class ProtocolTime:
     protocol: str
     latency_s: float
     data: float
+    # What NCCL counts for it when it chooses: seconds, and seconds of each byte; None: its choice is not known.
+    counted: tuple[float, float] | None = None
+
+    def counted_s(self, size_bytes: float) -> float:
+        """Return what NCCL counts for a call, 0 where that is not known."""
+        latency_s, s_per_byte = self.counted or (0.0, 0.0)
+        return latency_s + size_bytes * s_per_byte
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -123,7 +138,11 @@ class Rise:
         full_s = 1 / (1 / self.full_s + 1 / (self.slope * wire_s)) if self.full_s and self.slope else 0.0
         # With flags a rank goes on with what has arrived: only with Simple it waits for whole parts.
         fills = {way: 0.0 if way.protocol in _FLAGGED else full_s for way in self.ways}
-        way = min(self.ways, key=lambda way: way.latency_s + wire_s / way.data + fills[way])
+        way = min(
+            self.ways,
+            # Where its count is known, NCCL takes a protocol by that, be it the fastest or not.
+            key=lambda way: way.counted_s(size_bytes) or way.latency_s + wire_s / way.data + fills[way],
+        )
         filling_s = fills[way]
         if self.stages is not None:
             filling_s += self.stages.filling_s(size_bytes, whole_Bps / factor)
@@ -259,14 +278,38 @@ def ways_of(
     within = 2 * (gpus - 1) if as_tree else 0 if algorithm == "pat" else around - hops
     # Along a chain within a node NCCL counts one hop; with Simple each rank waits for what has arrived whole.
     counted = (1, 1, within) if collective in ROOTED and hops == 0 else (within,) * len(_PROTOCOLS)
+    costs = _counted(machine, collective) if nodes == 1 and algorithm == "ring" and collective not in ROOTED else {}
     return tuple(
         ProtocolTime(
             protocol=name,
             latency_s=1e-6 * (base[place] + counted[place] * hop[place] + hops * net[place]) + hops * extra_s,
             data=_DATA[place],
+            counted=costs.get(name),
         )
         for place, name in enumerate(_PROTOCOLS)
     )
+
+
+def _counted(machine: MachineClass, collective: str) -> dict[str, tuple[float, float]]:
+    """Return what NCCL counts for the protocols of a ring over a node's NVLinks; nothing where it is not known."""
+    link = machine.rates.nvlink
+    if link is None or machine.sm is None or collective not in MODELLED:
+        return {}
+    graph = SearchedGraph(
+        channels=_RING_CHANNELS,
+        intra_GBps=_COUNTED_LINKS * link.rate_Bps / 1e9 / _RING_CHANNELS,
+        inter_GBps=0.0,
+        intra_type="NVL",
+        inter_type="PIX",
+        same_channels=True,
+    )
+    job = NcclJob(nodes=1, ranks=machine.rates.gpus, sm=machine.sm)
+    table = cost_table(job, NcclGraphs(ring=graph, tree=graph, origin=""), nccl_constants(newest_release()))
+    return {
+        cell.protocol: (cell.latency_us * 1e-6, 1e-9 / cell.bandwidth_GBps)
+        for cell in table
+        if (cell.collective, cell.algorithm) == (collective, "ring") and cell.bandwidth_GBps > 0
+    }
 
 
 def _within(machine: MachineClass, nodes: int, collective: str, algorithm: str, constants: PredictorConstants) -> Rise:

@@ -4,10 +4,14 @@ from collections.abc import Sequence
 
 import msgspec
 
+from busbw.base.collectives import collective_named
 from busbw.model.history import ListRow, PointKind, PointSelection, RunInTime, Selection, Strand, Strands
 from busbw.store import duck
 from busbw.store.history import ROW_COLUMNS, History
 
+_HAS_COLLECTIVE = (
+    "list_has_any(list_concat(collectives, list_transform(points, lambda each: each.collective)), {0}::VARCHAR[])"
+)
 # What rows can be ordered by, as SQL; the name of a run begins with its time.
 ORDERS = {
     "time": "created_unix_s NULLS FIRST, name",
@@ -107,10 +111,7 @@ def _conditions(selection: Selection) -> tuple[str, list[object]]:
         ("kind = {0}", selection.kind),
         ("(host GLOB {0} OR len(list_filter(hosts, lambda each: each GLOB {0})) > 0)", selection.host),
         ("platform GLOB {0}", selection.platform),
-        (
-            "(list_contains(collectives, {0}) OR len(list_filter(points, lambda each: each.collective = {0})) > 0)",
-            selection.collective,
-        ),
+        (_HAS_COLLECTIVE, _spellings(selection.collective)),
         ("list_contains({0}::VARCHAR[], outcome)", list(selection.outcomes) or None),
         ("created_unix_s >= {0}", selection.since_unix_s),
         ("created_unix_s < {0}", selection.until_unix_s),
@@ -123,10 +124,20 @@ def _conditions(selection: Selection) -> tuple[str, list[object]]:
     return " AND ".join(["true", *parts]), [value for _, value in given]
 
 
+def _spellings(collective: str | None) -> list[str] | None:
+    """Return what stored results may call a collective: the word itself, as imported tests have it, and our name."""
+    if collective is None:
+        return None
+    return list(dict.fromkeys((collective, collective_named(collective) or collective)))
+
+
 def _point_conditions(wanted: PointSelection, parameters: list[object]) -> str:
     """Return the condition on a point, and add its parameters to those there are."""
     parts = ["true"]
-    for name in ("collective", "dtype", "op", "in_place", "ranks"):
+    if wanted.collective is not None:
+        parameters.append(_spellings(wanted.collective))
+        parts.append(f"list_contains(${len(parameters)}::VARCHAR[], point.collective)")
+    for name in ("dtype", "op", "in_place", "ranks"):
         value = getattr(wanted, name)
         if value is not None:
             parameters.append(value)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from busbw.base.collectives import COLLECTIVES
+from busbw.base.collectives import COLLECTIVES, not_a_collective
 from busbw.base.errors import InputError
 from busbw.base.text import listed
 from busbw.base.units import format_rate
@@ -227,7 +227,7 @@ def _least_s(series: Series, found: tuple[Bound, ...], size_bytes: int) -> float
 
 def _series(asked: Asked) -> Series:
     if asked.collective not in COLLECTIVES:
-        raise InputError(f"{asked.collective[:40]!r} is no collective")
+        raise not_a_collective(asked.collective)
     place = asked.place
     return Series(
         title="", collective=asked.collective, dtype=None, op=None, in_place=None, ranks=asked.ranks, nodes=place.nodes,

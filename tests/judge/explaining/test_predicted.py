@@ -52,7 +52,7 @@ def models(size):
 def test_inside_the_interval_and_above_it_is_ok_and_names_the_model_and_its_interval(times):
     size = size_of(series_of(times * call().low_Bps))
     assert size.verdict.outcome == "ok"
-    assert "(by a model: ring, in family, 90 % within 221.3 GB/s to 391.0 GB/s)" in size.verdict.sentence
+    assert "(by a model: ring, in family, 90 % within 231.1 GB/s to 371.3 GB/s)" in size.verdict.sentence
     assert "no loss would be called slow" in size.verdict.sentence
     assert size.next_step is None
     (expected,) = models(size)

@@ -62,7 +62,7 @@ def stored(tmp_path):
         (("--at-least", "all_reduce@2G=355GB/s", "--at-least", "all_reduce@1G=400GB/s"), 1),
         (("--at-most", "all_reduce@1K=11us", "--at-least", "all_reduce@16M..=2000Gb/s"), 0),
         (("--at-least", "all_reduce@1G=350GB"), 2),
-        (("--at-least", "allreduce@1G=350GB/s"), 2),
+        (("--at-least", "alreduce@1G=350GB/s"), 2),
         (("--gates", "no-such-file"), 2),
         (("--within", "5%"), 2),
         (("--baseline", SLOW_RUN), 2),

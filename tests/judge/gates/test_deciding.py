@@ -24,6 +24,13 @@ def answer(text, *rows, requirement="at_least", baseline=None, **held):
     return found
 
 
+def test_a_collective_is_found_however_it_is_written_and_by_the_result_s_own_word_first():
+    assert answer("AllReduce@1G=380GB/s", make_row()).outcome == "pass"
+    assert answer("Allreduce@1G=380GB/s", make_row(collective="Allreduce"), make_row(busbw_Bps=1e9)).outcome == "pass"
+    with pytest.raises(InputError, match=r"'alreduce' is not a collective.*maybe: all_reduce"):
+        answer("alreduce@1G=380GB/s", make_row())
+
+
 @pytest.mark.parametrize(
     ("bound", "outcome"), [("380GB/s", "pass"), ("390GB/s", "pass"), ("3120Gb/s", "pass"), ("390.1GB/s", "fail")]
 )

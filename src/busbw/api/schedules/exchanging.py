@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from busbw.api.predictions import PredictRequest
-from busbw.base.collectives import COLLECTIVES
+from busbw.base.collectives import COLLECTIVES, not_a_collective
 from busbw.base.errors import InputError
 from busbw.facts.platforms import all_platforms
 from busbw.limits.algorithms import algorithm_name
@@ -78,7 +78,7 @@ def _collective(asked: ScheduleRequest, schedule: ImportedSchedule, where: str) 
         raise InputError(f"{where} is {said}, not {asked.collective}", where=where, hint="leave the collective out")
     collective = said or asked.collective or ""
     if collective not in COLLECTIVES:
-        raise InputError(f"{collective[:40]!r} is no collective", hint=", ".join(COLLECTIVES))
+        raise not_a_collective(collective)
     return collective
 
 

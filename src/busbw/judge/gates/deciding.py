@@ -5,7 +5,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from busbw.base.collectives import COLLECTIVES
+import msgspec
+
+from busbw.base.collectives import COLLECTIVES, collective_named
 from busbw.base.errors import InputError
 from busbw.base.text import counted, listed, maybe
 from busbw.base.units import format_size
@@ -212,7 +214,7 @@ def answers(
 
     Raises InputError for an unknown collective.
     """
-    _check_names(gates, result, baseline)
+    gates = _of_collectives(gates, result, baseline)
     answered = tuple(_answer(gate, result, baseline) for gate in gates)
     outcome = _together(each.outcome for each in answered)
     points = [point for each in answered for point in each.points]
@@ -229,15 +231,22 @@ def answers(
     )
 
 
-def _check_names(gates: Sequence[Gate], *held: GatedPoints | None) -> None:
+def _of_collectives(gates: Sequence[Gate], *held: GatedPoints | None) -> tuple[Gate, ...]:
+    """Return the gates with the collectives that are meant; what a result calls by the same word goes first."""
     known = {*COLLECTIVES, *(row.collective for each in held if each is not None for row in each.rows)}
+    found = []
     for gate in gates:
-        if gate.collective is not None and gate.collective not in known:
+        name = gate.collective
+        if name is not None and name not in known:
+            name = collective_named(name)
+        if name is None and gate.collective is not None:
             raise InputError(
                 f"{gate.collective!r} is not a collective, and nothing in the result is called so"
                 f"{maybe(gate.collective, known)}",
                 where=format_gate(gate),
             )
+        found.append(msgspec.structs.replace(gate, collective=name))
+    return tuple(found)
 
 
 def _together(outcomes: Iterable[GateOutcome]) -> GateOutcome:

@@ -1,6 +1,5 @@
 """From a request to sweeps: which collectives, which sizes, counted as nccl-tests counts them."""
 
-import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
@@ -18,9 +17,11 @@ from busbw.base.collectives import (
     busiest_bytes,
     counted_size,
     distance_matrix,
+    not_a_collective,
     scaled_matrix,
 )
 from busbw.base.errors import InputError
+from busbw.base.text import maybe
 from busbw.base.units import format_size
 from busbw.measure.backends.backend import AskedSizes, Capabilities
 from busbw.model.plan import MOST_RANKS, Sweep
@@ -218,7 +219,7 @@ def _names(request: Request, capabilities: Capabilities) -> tuple[str, ...]:
     if request.collectives:
         for name in request.collectives:
             if name not in COLLECTIVES:
-                raise InputError(f"{name!r} is not a collective", hint=_maybe(name, capabilities.collectives))
+                raise not_a_collective(name, capabilities.collectives)
             if name not in capabilities.collectives:
                 raise InputError(
                     f"{name} is not measured over {capabilities.interface}",
@@ -228,13 +229,11 @@ def _names(request: Request, capabilities: Capabilities) -> tuple[str, ...]:
     suite = request.suite or _USUAL_SUITE
     if suite not in SUITES or not set(SUITES[suite]) <= set(capabilities.collectives):
         known = [name for name, members in SUITES.items() if set(members) <= set(capabilities.collectives)]
-        raise InputError(f"{suite!r} is not a suite for {capabilities.interface}", hint=_maybe(suite, tuple(known)))
+        near = maybe(suite, known).removeprefix("; ")
+        raise InputError(
+            f"{suite!r} is not a suite for {capabilities.interface}", hint=near or "one of: " + ", ".join(known)
+        )
     return SUITES[suite]
-
-
-def _maybe(name: str, known: tuple[str, ...]) -> str:
-    close = difflib.get_close_matches(name, known, n=1)
-    return f"maybe: {close[0]}" if close else "one of: " + ", ".join(known)
 
 
 def _check(request: Request, ranks: int, capabilities: Capabilities) -> None:
