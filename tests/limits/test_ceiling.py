@@ -184,7 +184,7 @@ def test_switches_that_add_are_left_out_unless_they_do_or_are_asked_for() -> Non
     [
         ({"nodes": 0}, "0 nodes"),
         ({"nodes": 10**9}, "1000000000 nodes"),
-        ({"nodes": 2, "collective": "allreduce"}, "collective 'allreduce'"),
+        ({"nodes": 2, "collective": "allreduce"}, "'allreduce' is not a collective"),
         ({"nodes": 2, "algorithm": "star"}, "algorithm 'star'"),
         ({"nodes": 1, "algorithm": "collnet"}, "collnet is not an algorithm"),
         ({"nodes": 2, "collective": "alltoall", "algorithm": "tree"}, "tree is not an algorithm for alltoall"),
