@@ -232,3 +232,27 @@ def test_nccls_monitor_is_a_cause_of_a_crash_in_it_only():
             "LOG030",
         )
     )
+
+
+def test_words_of_libfabric_on_the_other_end_say_whether_it_ended_or_was_never_reached():
+    failed = (
+        "n1:7:9 [0] process_err_completion:15 NCCL WARN NET/OFI Request 0x7f completed with error. RC: 5. Error: {}\n"
+    )
+    ended = only(
+        failed.format("Invalid receiver queue pair number (QPN) My EFA addr: fi_addr_efa://[fe80::1]:0:6"), "LOG030"
+    )
+    in_pod = only("kubectl logs pod/n1\n" + failed.format("Invalid receiver queue pair number (QPN)"), "LOG030")
+    never = only(failed.format("Unreachable remote (never received a response)"), "LOG030")
+
+    assert "has ended" in likeliest(ended)
+    assert "lack of memory" in told(ended)
+    assert "lack of memory" in likeliest(in_pod)
+    assert "security group" in likeliest(never)
+    assert "security group" not in told(ended)
+
+
+def test_a_setting_of_one_program_alone_is_a_cause_where_that_program_is_there():
+    refused = "n1:7:9 [0] transport/p2p.cc:298 NCCL WARN Cuda failure 'invalid argument'\n"
+
+    assert "NCCL_CUMEM_ENABLE" in likeliest(only("INFO vllm serve /models\n" + refused, "LOG030"))
+    assert "NCCL_CUMEM_ENABLE" not in likeliest(only(refused, "LOG030"))

@@ -171,3 +171,18 @@ def test_gloos_loopback_is_read_from_a_line_that_was_wrapped_and_is_no_failure_w
 
     assert "loopback" in only(failed, "LOG030").title
     assert [each.code for each in read(warning + "step 1 loss 0.3\nstep 2 loss 0.2\n").findings] == ["LOG047"]
+
+
+def test_a_nic_that_cannot_be_opened_is_left_out_and_no_failure():
+    left_out = (
+        "n1:7:9 [0] misc/ibvwrap.cc:212 NCCL WARN Call to ibv_open_device failed\n"
+        "n1:7:9 [0] transport/net_ib.cc:148 NCCL WARN NET/IB : Unable to open device mlx5_bond_0\n"
+    )
+    sockets = "n1:7:9 [0] NCCL INFO NET/IB : No device found.\nn1:7:9 [0] NCCL INFO Using network Socket\n"
+
+    assert [each.code for each in read(left_out + sockets).findings] == ["LOG040", "LOG046"]
+    assert [each.code for each in read("ibv_open_device failed! errno: 2\n").findings] == ["LOG040"]
+
+
+def test_kernels_that_are_too_large_for_a_gpu_are_of_an_old_nccl():
+    assert "shared memory" in only("ncclMaxSharedMem 82240 exceeds device/fn maxSharedMem 79856\n", "LOG030").title

@@ -183,6 +183,7 @@ NEEDLES = (
     "IP family",
     "already checked in",
     "mapping resources",
+    "ncclMaxSharedMem",
     "kernel image is",
     "peer access is",
     "CUDA-capable device",
