@@ -191,3 +191,68 @@ def test_a_job_that_went_well_has_no_differential():
     assert "why, the likeliest first" not in "".join(
         told(each) for each in failed(Job(), "Duplicate GPU detected").findings
     )
+
+
+def test_a_plug_in_goes_on_where_only_nccls_own_part_is_turned_off():
+    way = "n1:7:9 [0] ibvwrap.c:160 NCCL WARN Call to ibv_modify_qp failed with error Connection timed out\n"
+    off = "mpirun -x NCCL_IB_DISABLE=1 ./all_reduce_perf\n"
+    plug_in = "n1:7:9 [0] NCCL INFO Using network IBext_v8\n"
+    own = "n1:7:9 [0] NCCL INFO Using network IB\n"
+
+    assert "external plug-in" in likeliest(only(off + plug_in + way, "LOG030"))
+    assert "external plug-in" not in told(only(plug_in + way, "LOG030"))
+    assert "external plug-in" not in told(only(off + own + way, "LOG030"))
+    assert "external plug-in" not in told(only(off.replace("=1", "=0") + plug_in + way, "LOG030"))
+
+
+def test_a_stranger_at_the_port_is_a_cause_only_where_the_start_failed_and_nccls_release_minds_it():
+    closed = "misc/socket.cc:71 NCCL WARN socketProgress: Connection closed by remote peer 10.10.1.3<36138>\n"
+    at_start = "n1:7:9 [0] NCCL INFO bootstrap.cc:701 -> 6\n"
+    later = "n1:7:9 [0] NCCL INFO proxy.cc:701 -> 6\n"
+    version = "n1:7:9 [0] NCCL INFO NCCL version {}+cuda12.9\n"
+
+    def causes(*lines: str) -> str:
+        return told(only("".join((lines[0], "n1:7:9 [0] " + closed, *lines[1:])), "LOG031"))
+
+    assert "opened NCCL's port" in causes("", at_start)
+    assert "opened NCCL's port" in causes(version.format("2.26.2"), at_start)
+    assert "opened NCCL's port" not in causes(version.format("2.28.9"), at_start)
+    assert "opened NCCL's port" not in causes("", later)
+
+
+def test_nccls_monitor_is_a_cause_of_a_crash_in_it_only():
+    crash = "[n1:77:0:79] Caught signal 11 (Segmentation fault: address not mapped to object at address 0x48)\n"
+    frame = " 1  /opt/nccl/lib/libnccl.so.2({}+0x122927) [0x7ff1c18c1057]\n"
+
+    assert "RAS" in likeliest(only(crash + frame.format("rasMsgHandlePeersUpdate"), "LOG030"))
+    assert "RAS" not in told(only(crash + frame.format("ncclLaunchPrepare"), "LOG030"))
+    assert "RAS" not in told(
+        only(
+            "n1:77:79 [0] NCCL INFO NCCL version 2.27.7+cuda12.4\n" + crash + frame.format("ncclLaunchPrepare("),
+            "LOG030",
+        )
+    )
+
+
+def test_words_of_libfabric_on_the_other_end_say_whether_it_ended_or_was_never_reached():
+    failed = (
+        "n1:7:9 [0] process_err_completion:15 NCCL WARN NET/OFI Request 0x7f completed with error. RC: 5. Error: {}\n"
+    )
+    ended = only(
+        failed.format("Invalid receiver queue pair number (QPN) My EFA addr: fi_addr_efa://[fe80::1]:0:6"), "LOG030"
+    )
+    in_pod = only("kubectl logs pod/n1\n" + failed.format("Invalid receiver queue pair number (QPN)"), "LOG030")
+    never = only(failed.format("Unreachable remote (never received a response)"), "LOG030")
+
+    assert "has ended" in likeliest(ended)
+    assert "lack of memory" in told(ended)
+    assert "lack of memory" in likeliest(in_pod)
+    assert "security group" in likeliest(never)
+    assert "security group" not in told(ended)
+
+
+def test_a_setting_of_one_program_alone_is_a_cause_where_that_program_is_there():
+    refused = "n1:7:9 [0] transport/p2p.cc:298 NCCL WARN Cuda failure 'invalid argument'\n"
+
+    assert "NCCL_CUMEM_ENABLE" in likeliest(only("INFO vllm serve /models\n" + refused, "LOG030"))
+    assert "NCCL_CUMEM_ENABLE" not in likeliest(only(refused, "LOG030"))

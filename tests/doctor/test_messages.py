@@ -1,5 +1,7 @@
 """Messages that launchers box in dashes, stacks of crashes, and words that count only at a job's end."""
 
+import pytest
+
 from busbw.logs.boxes import Boxes
 
 from .made import Job, to_do
@@ -110,3 +112,77 @@ def test_what_the_container_says_itself_is_preferred_to_that_it_could_not_be_sta
 def test_each_rank_that_is_a_world_of_its_own_says_so_in_intels_benchmarks():
     assert "LOG035" in codes(read("# !! Benchmark PingPong invalid for 1 processes !! \n" * 2))
     assert "LOG035" not in codes(read("# !! Benchmark PingPong invalid for 1 processes !! \n" + Job().text()))
+
+
+@pytest.mark.parametrize(
+    ("words", "title"),
+    [
+        ("Bootstrap : no socket interface found", "no network interface is left"),
+        ("No interface found in the same subnet as remote address 10.0.0.7<0>", "no interface is left"),
+        ("peer mapping resources exhausted", "more GPUs than CUDA maps"),
+        ("Multiple Ranks are using the same GPU", "two ranks use one GPU"),
+        ("XML Import Channel : dev 1 not found.", "graph file"),
+        ("Bootstrap Root : rank 3 of 8 ranks has already checked in", "job"),
+    ],
+)
+def test_nccls_last_error_is_read_without_its_head_and_below_an_empty_line(words: str, title: str):
+    text = (
+        "torch.distributed.DistBackendError: NCCL error in: /pytorch/torch/csrc/distributed/c10d/NCCLUtils.cpp:77, "
+        "invalid usage (run with NCCL_DEBUG=WARN for details), NCCL version 2.27.3\n\n"
+        "ncclInvalidUsage: This usually reflects invalid usage of NCCL library.\n\nLast error:\n\n"
+    )
+    (found,) = [each for each in read(text + words + "\n").findings if each.code in {"LOG030", "LOG036"}]
+
+    assert found.code == "LOG030"
+    assert title in found.title
+    assert not read("step 7: the same GPU as before, all ranks checked in, XML Import of the mesh\n").findings
+
+
+@pytest.mark.parametrize(
+    ("line", "call"),
+    [
+        ("WorkNCCL(OpType=ALLREDUCE, Timeout(ms)=1800000) ran for 1805320 milliseconds", "in ALLREDUCE"),
+        ("WorkNCCL(OpType=ALLREDUCE, SeqNum=458) ran for 1800600 ms", "in ALLREDUCE number 458"),
+        ("WorkNCCL(... OpType=BROADCAST ...)", "in BROADCAST"),
+        ("WorkNCCL(SeqNum=3, OpType=ALLREDUCE, NumelIn=1, NumelOut=1) ran for 1800668 ms", "in ALLREDUCE number 3"),
+        ("", "in a collective"),
+    ],
+)
+def test_a_timeout_is_read_in_the_forms_of_older_releases_and_shortened(line: str, call: str):
+    (found,) = read(f"[Rank 1] Watchdog caught collective operation timeout: {line}\n").findings
+
+    assert found.code == "LOG032"
+    assert call in found.evidence
+    assert found.causes
+
+
+def test_a_gpu_of_amd_that_is_not_there_is_looked_for_with_its_own_tools():
+    amd = only("RuntimeError: No HIP GPUs are available\n", "LOG030")
+    nvidia = only("RuntimeError: No CUDA GPUs are available\n", "LOG030")
+
+    assert "/dev/kfd" in (amd.fix or "")
+    assert "nvidia-smi" not in (amd.fix or "")
+    assert "nvidia-smi" in (nvidia.fix or "")
+
+
+def test_gloos_loopback_is_read_from_a_line_that_was_wrapped_and_is_no_failure_where_work_goes_on():
+    warning = "[rank8] Warning: Unable to resolve hostname to a (local) address. Using the loopback\n"
+    failed = warning + "RuntimeError: Gloo connectFullMesh failed ...\n"
+
+    assert "loopback" in only(failed, "LOG030").title
+    assert [each.code for each in read(warning + "step 1 loss 0.3\nstep 2 loss 0.2\n").findings] == ["LOG047"]
+
+
+def test_a_nic_that_cannot_be_opened_is_left_out_and_no_failure():
+    left_out = (
+        "n1:7:9 [0] misc/ibvwrap.cc:212 NCCL WARN Call to ibv_open_device failed\n"
+        "n1:7:9 [0] transport/net_ib.cc:148 NCCL WARN NET/IB : Unable to open device mlx5_bond_0\n"
+    )
+    sockets = "n1:7:9 [0] NCCL INFO NET/IB : No device found.\nn1:7:9 [0] NCCL INFO Using network Socket\n"
+
+    assert [each.code for each in read(left_out + sockets).findings] == ["LOG040", "LOG046"]
+    assert [each.code for each in read("ibv_open_device failed! errno: 2\n").findings] == ["LOG040"]
+
+
+def test_kernels_that_are_too_large_for_a_gpu_are_of_an_old_nccl():
+    assert "shared memory" in only("ncclMaxSharedMem 82240 exceeds device/fn maxSharedMem 79856\n", "LOG030").title

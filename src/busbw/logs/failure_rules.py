@@ -38,6 +38,7 @@ _OF_ONE_SIZE = frozenset({"ALLREDUCE", "BROADCAST", "REDUCE"})
 _MOST_RIVALS = 4
 _LONGEST_LINE = 80
 _LONGEST_SAID = 240
+_NO_NUMBER = -1
 # They name no cause, and say where to look for it.
 _SAY_WHERE = frozenset({"watchdog-stuck", "mpi-not-started"})
 
@@ -235,24 +236,27 @@ def _left_hosts(case: JobLogs, reports: list[TroubleEvent]) -> set[str]:
 
 
 def _waiting(case: JobLogs, timeouts: list[TroubleEvent]) -> Finding:
+    # A line that was shortened may have no number.
     calls: dict[tuple[int, str], set[Member]] = defaultdict(set)
     sizes: dict[tuple[int, str], set[str]] = defaultdict(set)
     # A rank that says its number alone waits in the call that others name.
-    named = {event.groups["sequence"]: event.groups["operation"] for event in timeouts if "operation" in event.groups}
+    named = {
+        event.groups.get("sequence"): event.groups["operation"] for event in timeouts if "operation" in event.groups
+    }
     for event in timeouts:
-        number = event.groups["sequence"]
-        call = int(number), event.groups.get("operation") or named.get(number, "a collective")
+        number = event.groups.get("sequence")
+        call = int(number or _NO_NUMBER), event.groups.get("operation") or named.get(number, "a collective")
         calls[call].update(case.who(event))
         if "elements" in event.groups and call[1] in _OF_ONE_SIZE:
             sizes[call].add(event.groups["elements"])
     waiting = {member for who in calls.values() for member in who}
     absent = _absent(case, waiting)
     shown = "; ".join(
-        f"{words(who) or 'ranks without a number'} in {operation} number {number}"
+        f"{words(who) or 'ranks without a number'} in {operation}{f' number {number}' if number != _NO_NUMBER else ''}"
         for (number, operation), who in sorted(calls.items())[:_MOST_RIVALS]
     )
     behind = f"; {words(absent)} did not report: look there first" if absent and waiting else ""
-    numbers = [number for number, _ in calls]
+    numbers = [number for number, _ in calls if number != _NO_NUMBER]
     differs = len(set(numbers)) < len(numbers) or any(len(of_call) > 1 for of_call in sizes.values())
     if len(set(numbers)) < len(numbers):
         behind += "; one number is another collective on different ranks: their calls differ, or their process groups"
@@ -265,7 +269,7 @@ def _waiting(case: JobLogs, timeouts: list[TroubleEvent]) -> Finding:
         "did; a rank with fewer steps, as with data that does not divide evenly, leaves the others waiting: count them"
     )
     causes: tuple[RankedCause, ...] = ()
-    if not behind and max(numbers) <= 1:
+    if not behind and max(numbers, default=_NO_NUMBER) in {0, 1}:
         causes = differential_called(case, "first-call-waits")
         behind = "; it is the first call of its group, so that nothing has come through yet"
     elif not differs:
