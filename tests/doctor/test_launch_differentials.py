@@ -108,6 +108,7 @@ def likeliest(text: str) -> str:
             "munged does not",
         ),
         ("error: Munge decode failed: Invalid credential\n", "the keys of the hosts differ"),
+        ("sbatch: error: Batch job submission failed: Protocol authentication error\n", "munged does not"),
         ("sshd: no hostkeys available -- exiting.\n", "host keys"),
         (
             f"sudo mpiexec -n 2 ./a\n{LIBRARY}",
