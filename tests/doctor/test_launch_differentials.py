@@ -20,6 +20,15 @@ DEVX = "ib_mlx5_dv.c:1 UCX  ERROR mlx5dv_devx_{} failed: {}\n"
 UD = "[1.2] [n1:7:0] ucp_worker.c:363  UCX  ERROR Error Endpoint timeout was not handled for ep 0x7f\n"
 CMA = "[1.2] [n1:7:0] cma_ep.c:113  UCX  ERROR process_vm_readv delivered 0 instead of 16, error message Bad address\n"
 CLI = "slurmstepd: error: pyxis:     nvidia-container-cli: {}: permission denied\n"
+FLUX = (
+    "1.5s: flux-shell[0]: FATAL: MPI_Abort: {0}\n1.5s: job.exception type=exec severity=0 MPI_Abort: {0}\n"
+    "flux-job: task(s) exited with exit code 1\n"
+)
+DENIED = "root@n2: Permission denied (publickey,password).\n"
+EXEC = "error: unable to upgrade connection: {}\n"
+BOUND = "Open MPI tried to bind a new process, but something went wrong.  The\n"
+NODES = "+ srun {} ./a\nsrun: error: Unable to create step for job 1: Requested node configuration is not available\n"
+LIBRARY = "./a: error while loading shared libraries: liba.so: cannot open shared object file: No such file\n"
 UNSPECIFIED = "srun: error: task 0 launch failed: Unspecified error\n"
 SEGV = "[n1:77:0:77] Caught signal 11 (Segmentation fault: address not mapped to object at address 0x10)\n"
 FRAMES = (
@@ -76,6 +85,37 @@ def likeliest(text: str) -> str:
         ("[n1:7] [[2,1],1] selected pml cm, but peer [[2,1],0] on n1 selected pml ob1\n", "pml cm was taken"),
         ("[n1:7] [[2,1],1] selected pml ob1, but peer [[2,1],0] on n1 selected pml ucx\n", "could not open"),
         ("internal_Send(78): Invalid rank has value 1 but must be nonnegative and less than 1\n", "of another MPI"),
+        (">>> import h5py\nMPID_Init(636).......:  PMI2 init failed: 1 \n", "without a launcher"),
+        ("$ srun -n 2 ./a\nMPID_Init(636).......:  PMI2 init failed: 1 \n", "was told no PMI"),
+        ("[n1:7] PMI_Init [pmix_flux.c:389:flux_init]: Operation failed\n", "without a launcher"),
+        (FLUX.format("Fatal error in PMPI_Init_thread: Invalid tag"), "PMI_process_mapping"),
+        (FLUX.format("Fatal error in MPI_Init: ompi_mpi_init: pmix init failed"), "PMIx only"),
+        (DENIED, "no key of the user's"),
+        ("Host key verification failed.\n", "host's key is not known"),
+        ("ssh: connect to host n2 port 22: Connection refused\n", "no sshd answers"),
+        (EXEC.format("Forbidden (user=kube, verb=create, resource=nodes, subresource=proxy)"), "API server itself"),
+        (BOUND, "control groups of version 2"),
+        (f"mpirun --rankfile r.txt ./a\n{BOUND}", "a rankfile"),
+        ("dest_addr: 32 error: 0x26c4 (err: 5, VNI_NOT_FOUND)\n", "past the scheduler's launch"),
+        ("fi_domain: Function not implemented\ncxip_gen_auth_key failed: -38\n", "on one node"),
+        ("Attempting to use an MPI routine before initializing MPICH\n", "two MPI libraries"),
+        (NODES.format("-n 64"), "tasks times CPUs"),
+        (NODES.format("--nodelist=n1.site.org"), "names hosts as Slurm does not"),
+        ("srun --export=A=1 date\nslurmstepd: error: execve(): date: No such file or directory\n", "hands no PATH on"),
+        ("slurmstepd: error: execve(): ./solver: No such file or directory\n", "misspelled"),
+        (
+            'srun: error: Munge encode failed: Failed to access "/run/munge/munge.socket.2": No such file\n',
+            "munged does not",
+        ),
+        ("error: Munge decode failed: Invalid credential\n", "the keys of the hosts differ"),
+        ("sbatch: error: Batch job submission failed: Protocol authentication error\n", "munged does not"),
+        ("sshd: no hostkeys available -- exiting.\n", "host keys"),
+        (
+            f"sudo mpiexec -n 2 ./a\n{LIBRARY}",
+            "sudo",
+        ),
+        (LIBRARY, "do not get LD_LIBRARY_PATH"),
+        ("ssh: Could not resolve hostname a.b.svc: Name or service not known\n", "pods of the workers"),
     ],
 )
 def test_what_the_log_shows_puts_a_cause_first(text: str, word: str):
@@ -152,3 +192,37 @@ def test_shared_memory_that_ucx_lacks_counts_before_the_end_of_the_job():
     killed = "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)\n"
 
     assert "no room in shared memory" in only(lacks + killed, "LOG030").title
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("As a result, the libfabric EFA provider is operating in\n", "FI_EFA_FORK_SAFE"),
+        ('orted: Error: unknown option "--tree-spawn"\n', "ompi_info --version"),
+        (
+            "Assertion `mem_type == memh->mem_type' failed: mem_type=cuda got memh->mem_type=host\n",
+            "UCX_MEMTYPE_CACHE=n",
+        ),
+    ],
+)
+def test_what_a_line_of_a_start_calls_for_is_told(text: str, word: str):
+    assert word in to_do(only(text, "LOG030"))
+
+
+def test_files_that_pmix_cannot_open_are_told_beside_what_ended_the_program():
+    lines = "PMIX ERROR: PMIX_ERR_FILE_OPEN_FAILURE in file gds_shmem2.c at line 1056\n"
+
+    assert "TMPDIR" in to_do(only(f"{lines}n1: rank 0 died from signal 11 and dumped core\n", "LOG040"))
+    assert "PMIx cannot open" in only(f"{lines}*** An error occurred in MPI_Init\n", "LOG030").title
+
+
+def test_a_file_of_shared_memory_that_is_gone_at_the_end_is_no_failure():
+    box = (
+        "A system call failed during shared memory initialization that should\nnot have.\n\n  Local host:  n1\n"
+        "  System call: {}\n  Error:       {} (errno 2)\n"
+    )
+    gone = box.format("unlink(2) /tmp/ompi.n1/vader_segment.n1.1", "No such file or directory")
+    stale = box.format("open(2) /dev/shm/vader_segment.n1.1", "Permission denied")
+
+    assert not [each for each in read(gone).findings if each.severity == "error"]
+    assert "an earlier job" in likeliest(stale)
