@@ -115,6 +115,7 @@ def submissions(subject: SettingsSubject) -> Iterator[Finding]:
             continue
         for found in _COMMAND.finditer(text):
             words = _words_of_command(text[found.end() :], lines[number : number + _MOST_LINES])
+            words = words[: _command_at(words)] if found["word"] == "bsub" else words
             at = FilePlace(file=subject.reading.file, line=number, column=found.start("word") + 1)
             directive = _Directive(at, _DIRECTIVE_OF[found["word"]], words, is_command=True)
             yield from _checked(directive)
@@ -139,6 +140,16 @@ def _words_of_command(text: str, following: tuple[str, ...]) -> tuple[str, ...]:
     except ValueError:
         return ()
     return tuple(words)
+
+
+def _command_at(words: tuple[str, ...]) -> int:
+    """Return where the command that bsub is given begins: its options are not bsub's."""
+    valued = launcher_options()["bsub"].valued
+    at = 0
+    while at < len(words) and words[at].startswith("-"):
+        # A word that is not known may take the next one.
+        at += 1 if words[at].lstrip("-") not in valued else 2
+    return at
 
 
 def _option_names(directive: _Directive) -> Iterator[Finding]:
