@@ -28,7 +28,7 @@ from busbw.env.rules.lists import lists
 from busbw.env.rules.mvapich import generations
 from busbw.env.rules.options import launch_options
 from busbw.env.rules.placement import overlaps, placement, shares
-from busbw.env.rules.resource_directives import resource_directives
+from busbw.env.rules.resource_directives import resource_directives, submissions
 from busbw.env.rules.script_lines import documents, other_words, unused
 from busbw.env.rules.shell_lines import not_set, open_documents
 from busbw.env.rules.subject import CheckContext, SettingsSubject, known, plain_name, plain_value, subject_of
@@ -66,6 +66,7 @@ _ALONE: tuple[_Rule, ...] = (
     launch_options,
     directives,
     resource_directives,
+    submissions,
     option_values,
     behind_program,
     mpi_types,

@@ -47,6 +47,8 @@ class LauncherOptions(Value, frozen=True, kw_only=True, dict=True):
     # Known by name, and of a kind that does not matter.
     other: str = ""
     plugin: str = ""
+    # Whether options may stand behind what the program works on.
+    has_operands: bool = False
     # Whether - and _ between words are one.
     dashes_alike: bool = False
     # What every release of every program has.

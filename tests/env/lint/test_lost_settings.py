@@ -112,7 +112,7 @@ LINES = {
     ),
     "an option by its name elsewhere": (
         "accelerate launch --nproc_per_node 2 t.py",
-        "accelerate launch --num_mach 2 t.py",
+        "accelerate launch --num_machines 2 t.py",
         "ENV110",
     ),
     "a precision": (

@@ -138,3 +138,43 @@ def test_a_log_may_begin_with_its_script():
     text = "#!/bin/bash\nsrun ./a\nCut-off's: 1\n"
     assert codes(text, "a.log") == []
     assert codes(text, "a.sh") == ["ENV019"]
+
+
+# Command lines of batch systems and clusters: a slip, the same where it is right, and the rule.
+SUBMITTED = {
+    "a resource": ("qsub -l select=2:ncpu=64 job.sh", "qsub -l select=2:ncpus=64 job.sh", "ENV129"),
+    "a time": ("JOB=$(qsub -l walltime=2h job.sh)", "JOB=$(qsub -l walltime=2:00:00 job.sh)", "ENV111"),
+    "a resource as an option": ("qsub --walltime=1:00 job.sh", "qsub -j y -pe mpi 16 job.sh", "ENV110"),
+    "slots": ("qsub -pe mpi job.sh", "qsub -pe mpi 4-16 job.sh", "ENV111"),
+    "an option of bsub": ("bsub -gpus num=4 ./a", "bsub -gpu num=4 ./a -gpus 4", "ENV110"),
+    "minutes of bsub": ("bsub -n 4 -W 1h ./a", "bsub -n 4 -W 1:00 ./a -W 1h", "ENV111"),
+    "enroot": ("enroot start --mounts /a:/b img ./a", "enroot start --mount /a:/b img ./a --mounts", "ENV110"),
+    "helm": ("helm install j ./c --sets e.NCCL_DEBUG=WARN", "helm install j ./c --set e.NCCL_DEBUG=WARN", "ENV110"),
+    "a comma of helm": (
+        "helm install j c --set NCCL_IB_HCA=a,b",
+        "helm install j c --set 'NCCL_IB_HCA=a\\,b,x=1'",
+        "ENV008",
+    ),
+    "kubectl": ("kubectl set env job/t NCCL_DBUG=WARN", "kubectl set env job/t NCCL_DEBUG=WARN", "ENV020"),
+    "a word for GPUs": ("srun --gpus-per-task=one ./a", "srun --gpus-per-task=l4 ./a", "ENV111"),
+    "a beginning": ("accelerate launch --num_process 8 t.py", "accelerate launch --num_processes 8 t.py", "ENV110"),
+}
+
+
+@pytest.mark.parametrize(("wrong", "right", "code"), SUBMITTED.values(), ids=SUBMITTED)
+def test_a_line_of_a_batch_system_or_cluster_is_told_and_its_neighbour_is_not(wrong: str, right: str, code: str):
+    assert code in codes(f"#!/bin/bash\n{wrong}\n")
+    assert codes(f"#!/bin/bash\n{right}\n") == []
+
+
+@pytest.mark.parametrize(
+    "said", ["of threads, use the\n--use-hwthread-cpus option.", "$> eb --version\n-bash: eb: not found"]
+)
+def test_a_sentence_or_a_message_is_no_command_that_goes_on(said: str):
+    assert "ENV005" not in codes(f"```bash\n{said}\n```\n", "a.md")
+    assert "ENV005" in codes("```bash\nmpirun -np 4\n--bind-to core ./a\n```\n", "a.md")
+
+
+def test_a_path_of_a_maker_with_other_capitals_is_left_alone():
+    assert "ENV131" not in codes("export ACL=/opt/Intel/OpenCLFPGA/oneAPI\n")
+    assert "ENV131" in codes("export ACL=/opt/Intel/oneapi\n")

@@ -109,6 +109,8 @@ _KEEPING = {"-E", "--preserve-env"}
 HANDING_ON = frozenset({"-e", "--env", "--environment", "--environment-variable"})
 # The names of variables have several words in capitals.
 _VARIABLE_SET = re.compile(r"[A-Z][A-Z0-9]*_[A-Z0-9_]+=")
+_IN_CHART = re.compile(rf"(?:^|[.,=]){FAMILY_NAME.pattern}=", re.ASCII)
+_PART_OF_SET = re.compile(r"(?:[^,\\{]|\\.|\{[^}]*\}?)+", re.DOTALL)
 _TORCH_MODULES = {"torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch"}
 
 
@@ -438,6 +440,61 @@ def _ray(fields: list[Field], context: Context) -> int | None:
     return _unknown(fields, context)
 
 
+def _kubectl(fields: list[Field], context: Context) -> int | None:
+    """Read `kubectl set env RESOURCE NAME=VALUE`, and `kubectl run --env=NAME=VALUE`."""
+    words = [field.text for field in fields]
+    if words[1:3] == ["set", "env"]:
+        given = [field for field in fields[3:] if _VARIABLE_SET.match(field.text) is not None]
+    else:
+        own = words.index("--") if "--" in words else len(words)
+        given = [_behind(field, "--env=") for field in fields[:own] if field.text.startswith("--env=")]
+    is_own = bool(given) or (words[1:2] == ["run"] and any(map(_names_setting, fields)))
+    number = other(fields, context, family="kubectl") if is_own else _unknown(fields, context)
+    for each in given:
+        context.assign(each, "container", number)
+    return number
+
+
+def _behind(field: Field, start: str) -> Field:
+    part = field.spelled.part(len(start))
+    return Field(part, part.origin(0), part.end())
+
+
+def _helm(fields: list[Field], context: Context) -> int | None:
+    """Read `--set a.b.NAME=VALUE,...` of helm where a name is one of the interconnect's libraries."""
+    given: list[Field] = []
+    for option, field in pairwise(fields):
+        if option.text in ("--set", "--set-string"):
+            given.append(field)
+        given += [_behind(field, start) for start in ("--set=", "--set-string=") if field.text.startswith(start)]
+    number = other(fields, context, family="helm") if any(map(_names_setting, fields)) else _unknown(fields, context)
+    for each in filter(_names_setting, given):
+        _helm_values(each, context, number)
+    return number
+
+
+def _names_setting(field: Field) -> bool:
+    return _IN_CHART.search(field.text) is not None
+
+
+def _helm_values(field: Field, context: Context, number: int | None) -> None:
+    """Take down the values of one --set: a comma without a backslash divides two, and each has an equals sign."""
+    last: str | None = None
+    for found in _PART_OF_SET.finditer(field.text):
+        part = field.spelled.part(found.start(), found.end())
+        path, equals, value = part.text.partition("=")
+        name = path.rpartition(".")[2]
+        if not equals and last is not None and part.text:
+            context.ledger.slip("comma_in_list", part.origin(0), part.text, name=last)
+        elif FAMILY_NAME.fullmatch(name) is not None:
+            last = name
+            if "\\" not in value and value[:1] != "{":
+                setting = part.part(len(path) - len(name))
+                context.assign(Field(setting, setting.origin(0), setting.end()), "container", number)
+        elif equals:
+            last = None
+
+
 _LAUNCHERS: dict[str, tuple[Kind, Reader]] = {
     **dict.fromkeys(
         (
@@ -471,6 +528,8 @@ _WRAPPERS: dict[str, Callable[[list[Field], Context], int | None]] = {
     "runuser": _shell,
     "flux": _flux,
     "ray": _ray,
+    "kubectl": _kubectl,
+    "helm": _helm,
     **dict.fromkeys(("ssh", "pdsh", "clush", "rsh"), _ssh),
 }
 _KNOWN = frozenset((*_LAUNCHERS, *_WRAPPERS, *PREFIXES, *SHELLS))

@@ -217,7 +217,7 @@ _NOT_READ = {
     ".toml": "TOML", ".tf": "Terraform", ".tfvars": "Terraform", ".hcl": "HCL", ".ini": "an INI file",
     ".c": "C", ".cc": "C++", ".cpp": "C++", ".h": "C", ".hpp": "C++", ".cu": "CUDA", ".go": "Go",
     ".rs": "Rust", ".ac": "an input of Autoconf", ".cmake": "CMake",
-    ".html": "HTML", ".xml": "XML", ".csv": "a table",
+    ".html": "HTML", ".xml": "XML", ".csv": "a table", ".tex": "LaTeX", ".sty": "LaTeX", ".bib": "BibTeX",
 }  # fmt: skip
 _OF_TEMPLATES = {".in", ".j2", ".jinja", ".template", ".tmpl", ".tpl"}
 _BY_SUFFIX = {
@@ -338,8 +338,9 @@ def _is_environment(start: str) -> bool:
         return False
     settings = [line for line in lines if _ASSIGNMENT.match(line)]
     if any(_QUOTED_LINE.match(line) for line in settings[:1000]):
-        # An environment has some of these too, but not among so few.
-        return len(settings) > 15 and any(line.startswith(("PATH=", "HOME=", "PWD=", "SHLVL=")) for line in settings)
+        # An environment has some of these too, but not among so few, and none around a path of its own.
+        own = [line for line in settings if line.startswith(("PATH=", "HOME=", "PWD=", "SHLVL="))]
+        return len(settings) > 15 and bool(own) and not any(_QUOTED_LINE.match(line) for line in own)
     others = [line for line in lines if not _ASSIGNMENT.match(line)]
     return not any(_SHELL_LINE.match(line.lstrip()) for line in others) and not any(
         _has_words(line) for line in settings[:1000] if len(settings) < 15

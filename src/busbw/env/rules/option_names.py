@@ -95,6 +95,12 @@ def _near(vocabulary: LauncherOptions, name: str) -> str | None:
     return min((each for each in near if each[0] <= limit), default=(0, None))[1]
 
 
+def _begun(vocabulary: LauncherOptions, name: str) -> str | None:
+    """Return the one option that a name begins, where beginnings are not taken."""
+    begun = [each for each in vocabulary.names if each.startswith(name)] if vocabulary.reads == "whole" else []
+    return begun[0] if len(begun) == 1 and len(name) > _FEWEST_LETTERS else None
+
+
 _GUESSES: tuple[Callable[[LauncherOptions, str], str | None], ...] = (
     _called_so,
     _one_or_several,
@@ -104,6 +110,7 @@ _GUESSES: tuple[Callable[[LauncherOptions, str], str | None], ...] = (
     _of_same_words,
     _with_number,
     _near,
+    _begun,
 )
 
 

@@ -26,7 +26,7 @@ _YES_OR_NO = {"yes", "no", "true", "false", "on", "off"}
 _UNITS = {"KB", "MB", "GB", "TB"}
 # A letter for a digit.
 _LIKE_DIGITS = re.compile(r"[\dOoIl]*\d[\dOoIl]*", re.ASCII)
-_RUNTIMES = {"docker", "nvidia-docker", "podman", "nerdctl", "apptainer", "singularity", "ray"}
+_RUNTIMES = {"docker", "nvidia-docker", "podman", "nerdctl", "apptainer", "singularity", "enroot", "ray"}
 _VERBS = {"run", "create", "exec", "shell", "start"}
 _SCRIPT = re.compile(r".*\.(?:py|sh)|.*/.*")
 # Options that another rule holds against their words: bindings and types of MPI.
@@ -119,7 +119,7 @@ def _line_of(launch: LaunchCommand, lines: tuple[str, ...]) -> _Line | None:
         return None
     name, first = argv[0].rpartition("/")[2], 1
     known = launcher_options()
-    if name in ("accelerate", "flux") and len(argv) > 1:
+    if name in ("accelerate", "flux", "helm", "kubectl") and len(argv) > 1:
         name, first = f"{name} {argv[1]}", 2
     elif name in _RUNTIMES:
         first = next((at for at, word in enumerate(argv) if at and word in _VERBS), 0) + 1
@@ -154,7 +154,7 @@ def _checked(line: _Line) -> Iterator[Finding]:
         rest = line.words[at:] if at < len(line.words) or line.program is None else (line.program,)
         parts = _OPTION.fullmatch(word)
         if parts is None:
-            if word.startswith("-") and word != "-":
+            if (word.startswith("-") and word != "-") or line.vocabulary.has_operands:
                 continue
             if not line.is_directive:
                 # The program, or what is not known.

@@ -1,4 +1,4 @@
-"""What #PBS and #BSUB ask for: lists of resources with signs between them, and values of one shape."""
+"""What #PBS and #BSUB, qsub and bsub ask for: lists of resources with signs between them, and values of one shape."""
 
 import re
 import shlex
@@ -7,12 +7,23 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from busbw.env.misspelled import letters_off
-from busbw.env.rules.option_names import NUMERALS
+from busbw.env.rules.option_names import NUMERALS, meant_option
 from busbw.env.rules.subject import SettingsSubject, report, shown
 from busbw.facts.batch_resources import ResourceList, directive_options, resource_lists, resource_values
+from busbw.facts.launchers import launcher_options
 from busbw.model.finding import FilePlace, Finding
 
 _DIRECTIVE = re.compile(r"(?P<word>#(?:PBS|BSUB))[ \t]+(?=\S)")
+# A command line where a command may begin, behind a prompt at most.
+_COMMAND = re.compile(
+    r"(?:^|[;&|(`]|\b(?:then|do|else|echo \S+ \|)\b)\s*(?:[$%] )?(?:[\w./-]*/)?(?P<word>qsub|bsub)[ \t]+(?=-)", re.ASCII
+)
+_DIRECTIVE_OF = {"qsub": "#PBS", "bsub": "#BSUB"}
+_SHELLS = {"shell", "slurm", "csh", "markdown", "makefile"}
+_MOST_LINES = 20
+# Resources of PBS that are an option of no qsub.
+_NO_OPTIONS = re.compile(r"--?(?P<name>walltime|select|ncpus|ngpus|mpiprocs)(?:=.*)?", re.ASCII)
+_SLOTS = re.compile(r"[\d,-]+")
 _LONGEST = 1_000
 _FILLED_IN = re.compile(r"[$`{}<>@%]|\.\.\.|[^\x00-\x7f]|\b[A-Z][A-Z0-9_]{2,}\b")
 _ENTRY = re.compile(r"(?P<name>[A-Za-z_][\w.-]*)(?P<sign>=|==|:)(?P<value>.*)", re.ASCII | re.DOTALL)
@@ -31,6 +42,8 @@ class _Directive:
     at: FilePlace
     word: str
     words: tuple[str, ...]
+    # Whether it is a command line: which batch system has this qsub is not known.
+    is_command: bool = False
 
     @property
     def program(self) -> str:
@@ -48,6 +61,21 @@ class _Directive:
             source=source,
             option=option,
             value=shown(value),
+        )
+
+    def has_no(self, option: str, meant: str, source: str) -> Finding:
+        """Return that the program has no such option."""
+        return report(
+            "ENV110",
+            at=self.at,
+            evidence=" ".join(self.words)[:80],
+            confidence="likely",
+            effect=f"{self.program} refuses the job, or takes it for other options",
+            fix=meant,
+            source=source,
+            launcher=self.program,
+            option=option[:60],
+            meant=meant,
         )
 
     def knows(self, option: str, name: str, fix: str, source: str) -> Finding:
@@ -79,12 +107,92 @@ def resource_directives(subject: SettingsSubject) -> Iterator[Finding]:
         yield from _checked(_Directive(at, found["word"], words))
 
 
+def submissions(subject: SettingsSubject) -> Iterator[Finding]:
+    """Yield what PBS and LSF cannot make anything of on the command lines of qsub and bsub."""
+    lines = subject.reading.lines
+    for number, text in enumerate(lines, start=1):
+        if subject.reading.language not in _SHELLS or len(text) > _LONGEST or text.lstrip().startswith("#"):
+            continue
+        for found in _COMMAND.finditer(text):
+            words = _words_of_command(text[found.end() :], lines[number : number + _MOST_LINES])
+            words = words[: _command_at(words)] if found["word"] == "bsub" else words
+            at = FilePlace(file=subject.reading.file, line=number, column=found.start("word") + 1)
+            directive = _Directive(at, _DIRECTIVE_OF[found["word"]], words, is_command=True)
+            yield from _checked(directive)
+            yield from _option_names(directive) if found["word"] == "bsub" else _no_options(directive)
+
+
+def _words_of_command(text: str, following: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the words up to the end of a command, with the lines that it goes on in; none with an open quote."""
+    for line in following:
+        if not text.endswith("\\"):
+            break
+        text = f"{text[:-1]} {line[:_LONGEST]}"
+    words: list[str] = []
+    lexer = shlex.shlex(text, posix=True, punctuation_chars=";|&()<>`")
+    lexer.whitespace_split = True
+    lexer.commenters = ""
+    try:
+        for word in lexer:
+            if set(word) <= set(";|&()<>`") or word.startswith("#"):
+                break
+            words.append(word)
+    except ValueError:
+        return ()
+    return tuple(words)
+
+
+def _command_at(words: tuple[str, ...]) -> int:
+    """Return where the command that bsub is given begins: its options are not bsub's."""
+    valued = launcher_options()["bsub"].valued
+    at = 0
+    while at < len(words) and words[at].startswith("-"):
+        # A word that is not known may take the next one.
+        at += 1 if words[at].lstrip("-") not in valued else 2
+    return at
+
+
+def _option_names(directive: _Directive) -> Iterator[Finding]:
+    """Yield options of bsub that are near one there is, up to its command."""
+    vocabulary = launcher_options()["bsub"]
+    skips = False
+    for word in directive.words:
+        if skips:
+            skips = False
+            continue
+        name = word.lstrip("-")
+        if not word.startswith("-") or name == "":
+            return
+        if name in vocabulary.names or not name.replace("_", "").isalpha():
+            skips = name in vocabulary.valued
+            continue
+        meant = meant_option(vocabulary, name) if len(name) > 3 else None
+        if meant is not None:
+            yield directive.has_no(word, f"-{meant}" if " " not in meant else meant, vocabulary.source)
+        # Whether a value follows is not known.
+        return
+
+
+def _no_options(directive: _Directive) -> Iterator[Finding]:
+    """Yield resources that stand as options of qsub, and an environment of Grid Engine without its slots."""
+    source = resource_lists()["#PBS -l"].source
+    for word, second, third in zip(directive.words, directive.words[1:], (*directive.words[2:], ""), strict=False):
+        found = _NO_OPTIONS.fullmatch(word)
+        if found is not None:
+            yield directive.has_no(word, f"-l {found['name']}=", source)
+        elif word == "-pe" and not _SLOTS.fullmatch(third) and not _FILLED_IN.search(f"{second} {third}"):
+            yield directive.takes("-pe", f"{second} {third}", f"-pe {second} and a number", "Grid Engine, qsub(1)")
+
+
 def _checked(directive: _Directive) -> Iterator[Finding]:
-    yield from _long_option(directive)
+    if not directive.is_command:
+        yield from _long_option(directive)
     for option, value in _options(directive.words):
         if _FILLED_IN.search(value):
             continue
-        wanted = directive_options().get((directive.word, option))
+        # Those of Grid Engine have other values: `-j y`.
+        is_known = not (directive.is_command and directive.word == "#PBS")
+        wanted = directive_options().get((directive.word, option)) if is_known else None
         if wanted is not None and _is_none(value, wanted.pattern):
             yield directive.takes(option, value, f"{option} with {wanted.wants}", wanted.source)
         elif directive.word == "#PBS" and option == "-l":

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from busbw.base.text import listed
+from busbw.env.reading.commands import LAUNCHERS
 from busbw.env.rules.subject import (
     OF_BUILDING,
     UNKNOWN,
@@ -47,6 +48,10 @@ _OF_A_JOB = re.compile(
 # `--sku=?*)` in a case, and the beginning of an array.
 _LABEL = re.compile(r"\s*--?[^\s()]+\)", re.ASCII)
 _LIST = re.compile(r"=\([^)]*$", re.ASCII)
+# What a line of a command has and a sentence has not: an option, a path, a file, a setting, or a launcher in front.
+_OF_COMMAND = re.compile(
+    rf"(?:^|\s)--?\w|[/$={UNKNOWN}\\]|\w\.[a-z]\w|^\W*(?:{LAUNCHERS}|accelerate|python\d?|sudo|bash|kubectl|helm)\b"
+)
 _MOST_LINES = 200
 # Slips of a whole text: of a paste, of an editor.
 _OF_SHELLS = {"space_after_equals", "space_before_equals"}
@@ -100,7 +105,10 @@ def _matters(each: Slip, reading: SettingsReading) -> bool:
         return not line.lstrip().startswith("#") and _OF_A_JOB.search(line) is not None
     if each.kind == "lost_line_end" and not each.written.startswith("\\"):
         is_part = _in_list(reading.lines, each.line) or _only_options(reading.lines)
-        return _LABEL.match(line) is None and not is_part
+        before = next((text for text in reversed(reading.lines[: each.line - 1]) if text.strip()), "")
+        # `-bash: eb: command not found` is a message, and a sentence may go on with an option that it speaks of.
+        is_said = each.written.endswith(":") or _OF_COMMAND.search(before) is None
+        return _LABEL.match(line) is None and not is_part and not is_said
     # Between words that are printed the blank is one more, and no harm.
     return each.kind != "lost_line_end" or _PRINTING.search(line[: max(0, each.column - 1)]) is None
 

@@ -196,6 +196,8 @@ _FOLDERS = (
     "/etc/nccl.conf", "/etc/slurm", "/dev/null", "/dev/infiniband", "/proc/self", "/sys/class/infiniband",
     "/sys/class/net", "/bin/bash", "/bin/sh", "/var/run", "/dev/shm",  # noqa: S108 - nothing is written there
 )  # fmt: skip
+# A maker's own with other capitals: Intel's FPGA runtime, as oneAPI's setvars.sh names it.
+_OF_MAKERS = ("/opt/Intel/OpenCLFPGA", "/opt/Intel/OpenCL")
 _PATH = re.compile(r"(?<![\w/.:$}\])*?~-])/[A-Za-z][\w.-]*/[\w.-]+(?:/[\w.-]+)*", re.ASCII)
 _REMARK = re.compile(r"(?:^|\s)#.*")
 _MOST_PATHS = 20
@@ -227,6 +229,8 @@ def _meant_path(path: str) -> str | None:
     published = _published_paths().get(path.lower())
     if published is not None:
         return published if published != path else None
+    if path.startswith(_OF_MAKERS):
+        return None
     for folder in sorted(_FOLDERS, key=len, reverse=True):
         start = path[: len(folder)]
         if start.lower() == folder and start != folder and path[len(folder) : len(folder) + 1] in {"", "/"}:
