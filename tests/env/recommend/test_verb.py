@@ -69,7 +69,7 @@ def test_an_mpi_that_is_none_is_bad_input() -> None:
     ("arguments", "words"),
     [
         (("--platform", "azure-ndv4", "--goal", "shapr"), "not a goal; maybe: sharp"),
-        (("--platform", "azure-ndv4", "--collective", "allreduce"), "maybe: all_reduce"),
+        (("--platform", "azure-ndv4", "--collective", "alreduce"), "maybe: all_reduce"),
         (("--platform", "azure-ndv4", "--size", "much"), "is not a size"),
         (("--platform", "azure-ndv4", "--nccl", "new"), "is not a version"),
         (("--platform", "azure-ndv4", "--follow", "me"), "says nothing"),
