@@ -49,7 +49,8 @@ def test_a_host_sees_its_own_processes_and_devices_and_no_others(lab: Lab) -> No
 def test_memory_and_temporary_files_are_a_host_s_own_and_the_folders_of_tests_are_shared(
     lab: Lab, tmp_path: Path
 ) -> None:
-    mine = [f"{folder}/mine" for folder in ("/dev/shm", "/run", "/tmp")]
+    # A name that nobody else on this machine has.
+    mine = [f"{folder}/{tmp_path.parent.name}-{tmp_path.name}" for folder in ("/dev/shm", "/run", "/tmp")]
 
     lab.run("n0", ["touch", *mine, tmp_path / "ours"])
 
