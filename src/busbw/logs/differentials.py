@@ -11,7 +11,7 @@ from busbw.logs.excerpts import Excerpt, lines_of
 from busbw.logs.troubles import TroubleEvent
 from busbw.model.finding import RankedCause
 
-# Who reads more than this many causes tries none.
+# A longer list is not worked through.
 _MOST_CAUSES = 5
 # Of the log so many characters from its beginning and its end are searched for signs.
 _SEARCHED = 2**20

@@ -22,7 +22,6 @@ _CLOSE = 8
 # system refused, or its words alone are known; of many hosts each has said its own.
 _BEFORE_LOST = 30
 _BEFORE_NOT_STARTED = 100
-# Signals of a process that crashed, and how far its stack is from the line that tells of it.
 _DATED = re.compile(r"\d{4}-")
 
 

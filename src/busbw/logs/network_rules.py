@@ -332,8 +332,8 @@ def _wrong_network(case: JobLogs, used: dict[str, tuple[int | str, ...]]) -> Ite
 
 
 _LONGEST_LINE = 600
-# Both ends tell of a connection; where a NIC reads from a GPU the other end's can
-# write into one, unless its host lacks what that needs. The reverse is a setting (NCCL_NET_GDR_READ).
+# Both ends log a connection. Where the sender's NIC reads from a GPU, the receiver's can write into one unless its host
+# lacks the module; the reverse is a setting (NCCL_NET_GDR_READ).
 _END = re.compile(
     r"(?P<host>[\w.-]{1,253}):\d{1,10}:\d{1,10} \[\d{1,3}\] NCCL INFO (?P<pair>(?:Channel|Ring) [\d/]{2,9} ?: \d{1,7}"
     r"(?:\[\w{1,12}\])? -> \d{1,7}(?:\[\w{1,12}\])?) \[(?P<end>send|receive)\] via NET/(?!Socket)[^/\s]{1,60}/\d{1,4}"
